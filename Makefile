@@ -1,0 +1,52 @@
+# docsigma: every command sets up what it needs.
+#   make demo    fit, embed and plot the embedded corpus (about two minutes)
+#   make test    lint, types, tests, documentation
+#   make setup lint docs bench clean
+
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+DEMO := demo
+
+# The corpora that tests and experiments use; they are optional.
+ifneq ($(wildcard ../shared/data),)
+export DOCSIGMA_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: setup demo test lint types unit docs bench clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "docsigma needs Python 3.11 or newer; set PYTHON=..." >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all]" --group dev
+	touch $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/docsigma demo --out $(DEMO)
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+unit: $(STAMP)
+	$(BIN)/python -m pytest
+
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+test: lint types unit docs
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/primitive.py
+
+clean:
+	rm -rf $(VENV) site $(DEMO) .pytest_cache .mypy_cache .ruff_cache

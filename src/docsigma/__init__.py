@@ -1,0 +1,5 @@
+"""Document embeddings with their uncertainties."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"

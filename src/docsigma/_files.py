@@ -1,0 +1,120 @@
+"""Writing files so that a reader never sees half of one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["atomic_file", "atomic_folder"]
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or str(error)
+
+
+def _sync(path: Path) -> None:
+    """Ask the disk to keep `path`, so that a full disk shows before the rename."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _temporary(path: Path) -> Path:
+    # The name keeps the suffix: writers choose a format by it.
+    return path.with_name(f".{path.stem}.{secrets.token_hex(4)}.tmp{path.suffix}")
+
+
+@contextlib.contextmanager
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path that becomes `path` when the block ends well.
+
+    If the block fails the temporary file is removed and an older `path` stays
+    as it was.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written: no such folder, no permission, disk full.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "numbers.txt"
+    >>> with atomic_file(target) as temporary:
+    ...     _ = temporary.write_text("1 2 3")
+    >>> target.read_text()
+    '1 2 3'
+    """
+    target = Path(path)
+    temporary = _temporary(target)
+    if target.is_dir():
+        raise InputError(f"cannot write {target}: it is a folder")
+    try:
+        yield temporary
+        _sync(temporary)
+        temporary.replace(target)
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {_why(error)}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary folder that becomes `path` when the block ends well.
+
+    An older folder at `path` is moved aside, replaced, and only then removed,
+    so that at every moment one complete folder exists. Replacing is refused if
+    `path` holds anything that docsigma did not write.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "model"
+    >>> with atomic_folder(target) as temporary:
+    ...     _ = (temporary / "config.json").write_text("{}")
+    >>> [file.name for file in target.iterdir()]
+    ['config.json']
+    """
+    target = Path(path)
+    temporary = _temporary(target)
+    retired = temporary.with_name(temporary.name + ".old")
+    if target.exists() and not target.is_dir():
+        raise InputError(f"cannot write the folder {target}: a file has that name")
+    if target.is_dir() and any(target.iterdir()):
+        if not (target / "config.json").is_file():
+            raise InputError(
+                f"cannot write the folder {target}: it exists and is not a docsigma "
+                "folder (it has no config.json)"
+            )
+    try:
+        temporary.mkdir()
+        yield temporary
+        for file in temporary.iterdir():
+            _sync(file)
+        if target.is_dir():
+            target.rename(retired)
+        temporary.rename(target)
+    except OSError as error:
+        if retired.is_dir() and not target.exists():
+            retired.rename(target)
+        raise InputError(f"cannot write {target}: {_why(error)}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(retired, ignore_errors=True)

@@ -1,0 +1,3 @@
+"""docsigma.classifiers."""
+
+from __future__ import annotations

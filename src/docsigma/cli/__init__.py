@@ -1,0 +1,3 @@
+"""docsigma.cli."""
+
+from __future__ import annotations

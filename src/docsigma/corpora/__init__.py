@@ -1,0 +1,3 @@
+"""docsigma.corpora."""
+
+from __future__ import annotations

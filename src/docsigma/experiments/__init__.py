@@ -1,0 +1,3 @@
+"""docsigma.experiments."""
+
+from __future__ import annotations

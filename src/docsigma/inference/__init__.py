@@ -1,0 +1,3 @@
+"""docsigma.inference."""
+
+from __future__ import annotations

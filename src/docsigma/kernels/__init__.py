@@ -1,0 +1,3 @@
+"""docsigma.kernels."""
+
+from __future__ import annotations

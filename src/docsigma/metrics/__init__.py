@@ -1,0 +1,3 @@
+"""docsigma.metrics."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""docsigma.models."""
+
+from __future__ import annotations

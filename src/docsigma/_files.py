@@ -97,12 +97,12 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     retired = temporary.with_name(temporary.name + ".old")
     if target.exists() and not target.is_dir():
         raise InputError(f"cannot write the folder {target}: a file has that name")
-    if target.is_dir() and any(target.iterdir()):
-        if not (target / "config.json").is_file():
-            raise InputError(
-                f"cannot write the folder {target}: it exists and is not a docsigma "
-                "folder (it has no config.json)"
-            )
+    occupied = target.is_dir() and any(target.iterdir())
+    if occupied and not (target / "config.json").is_file():
+        raise InputError(
+            f"cannot write the folder {target}: it exists and is not a docsigma "
+            "folder (it has no config.json)"
+        )
     try:
         temporary.mkdir()
         yield temporary

@@ -1,0 +1,65 @@
+"""How a text is cut into words: scikit-learn's analysis, its settings checked."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from sklearn.feature_extraction.text import CountVectorizer
+
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["TOKEN_PATTERN", "build_analyzer"]
+
+TOKEN_PATTERN = r"(?u)\b\w\w+\b"
+
+
+def build_analyzer(settings: Mapping[str, Any]) -> Callable[[str], list[str]]:
+    """Return the function from text to tokens after checking its settings.
+
+    Raises
+    ------
+    InputError
+        If a setting has a wrong kind or a value that scikit-learn does not know.
+
+    Examples
+    --------
+    >>> settings = {"lowercase": True, "token_pattern": TOKEN_PATTERN,
+    ...             "ngram_range": (1, 2), "strip_accents": None,
+    ...             "stop_words": None, "analyzer": "word"}
+    >>> build_analyzer(settings)("Sun, then rain")
+    ['sun', 'then', 'rain', 'sun then', 'then rain']
+    """
+    kinds: dict[str, Any] = {
+        "lowercase": bool,
+        "token_pattern": str,
+        "ngram_range": tuple,
+        "strip_accents": str | None,
+        "stop_words": str | tuple | None,
+        "analyzer": str,
+    }
+    for name, value in settings.items():
+        if not isinstance(value, kinds[name]):
+            raise InputError(f"`{name}` has a value of the wrong kind: {value!r:.80}")
+    ngram_range = settings["ngram_range"]
+    stop_words = settings["stop_words"]
+    if isinstance(stop_words, tuple):
+        if not all(isinstance(word, str) for word in stop_words):
+            raise InputError(f"`stop_words` must be strings, got {stop_words!r:.80}")
+        stop_words = list(stop_words)
+    ranged = len(ngram_range) == 2 and all(isinstance(n, int) for n in ngram_range)
+    if not ranged or not 1 <= ngram_range[0] <= ngram_range[1]:
+        raise InputError(
+            "`ngram_range` must be two whole numbers, 1 <= first <= last, "
+            f"got {ngram_range!r:.80}"
+        )
+    try:
+        analyzer: Callable[[str], list[str]] = CountVectorizer(
+            **{**settings, "stop_words": stop_words}
+        ).build_analyzer()
+    except (ValueError, re.error) as error:
+        raise InputError(f"the analysis settings are not valid: {error}") from error
+    return analyzer

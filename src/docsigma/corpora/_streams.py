@@ -1,0 +1,118 @@
+"""Reading bytes and lines, plain or compressed, with errors told in one sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import lzma
+import zlib
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, cast
+
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+__all__ = [
+    "COMPRESSIONS",
+    "base_name",
+    "existing_file",
+    "numbered_lines",
+    "open_bytes",
+    "read_bytes",
+]
+
+COMPRESSIONS = (".gz", ".xz")
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def base_name(path: Path) -> str:
+    """Return the file's name without the suffix of its compression.
+
+    Examples
+    --------
+    >>> base_name(Path("folder/notes.CSV.gz"))
+    'notes.CSV'
+    """
+    if path.suffix.lower() in COMPRESSIONS:
+        return path.stem
+    return path.name
+
+
+def existing_file(path: str | os.PathLike[str]) -> Path:
+    """Return `path` if it is a file, else raise an `InputError`."""
+    file = Path(path)
+    try:
+        if file.is_file():
+            return file
+        there = file.exists()
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {str(file)!r:.200}: {error}") from error
+    if there:
+        raise InputError(f"cannot read {file}: it is not a file")
+    raise InputError(f"cannot read {file}: there is no such file")
+
+
+@contextlib.contextmanager
+def open_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """Open `path` for reading, decompressed by its suffix.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be opened, or is damaged where it is read in the block.
+    """
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".gz":
+            with gzip.open(path) as stream:
+                yield cast("IO[bytes]", stream)
+        elif suffix == ".xz":
+            with lzma.open(path) as stream:
+                yield cast("IO[bytes]", stream)
+        else:
+            with path.open("rb") as stream:
+                yield stream
+    except EOFError as error:
+        raise InputError(f"cannot read {path}: the file ends too early") from error
+    except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+        raise InputError(
+            f"cannot read {path}: it is damaged or not a {suffix} file ({error})"
+        ) from error
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise InputError(f"cannot read {path}: {why}") from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the whole content of `path`, decompressed by its suffix."""
+    with open_bytes(existing_file(path)) as stream:
+        return stream.read()
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    r"""Yield each line of a UTF-8 file with its number, from 1, and its line end.
+
+    A byte-order mark is dropped. Only ``\n`` ends a line, so that other separators
+    that Unicode knows stay part of a text.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or a line is not UTF-8; names line and byte.
+    """
+    with open_bytes(existing_file(path)) as stream:
+        for number, raw in enumerate(stream, start=1):
+            if number == 1:
+                raw = raw.removeprefix(_BYTE_ORDER_MARK)
+            try:
+                line = raw.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"{path}, line {number}, byte {error.start + 1}: not UTF-8 "
+                    f"(0x{raw[error.start]:02x})"
+                ) from error
+            yield number, line

@@ -1,0 +1,153 @@
+"""Documents as they come: texts or counts, with what is known about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from docsigma._count_checks import check_words
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+    from scipy import sparse
+
+    from docsigma.corpora.synthetic import SyntheticTruth
+
+__all__ = ["Corpus", "Documents"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Documents:
+    """Documents in a fixed order, either as texts or as word counts.
+
+    Attributes
+    ----------
+    ids : list of str
+        Name of each document.
+    texts : list of str, optional
+        Their texts; exactly one of `texts` and `counts` is given.
+    counts : csr_matrix, shape (n_documents, n_features), optional
+        Their word counts.
+    labels : list of str, optional
+        Class of each document.
+    words : list of str, optional
+        Word of each column of `counts`, if known.
+    source : str
+        Where they came from, for messages.
+
+    Examples
+    --------
+    >>> documents = Documents(["a", "b", "c"], texts=["sun", "rain", "hail"])
+    >>> len(documents)
+    3
+    >>> documents[1:].texts
+    ['rain', 'hail']
+    >>> documents[[2, 0]].ids
+    ['c', 'a']
+    """
+
+    ids: list[str]
+    texts: list[str] | None = None
+    counts: sparse.csr_matrix | None = None
+    labels: list[str] | None = None
+    words: list[str] | None = None
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        of = f" of {self.source}" if self.source else ""
+        if (self.texts is None) == (self.counts is None):
+            found = "neither" if self.texts is None else "both"
+            raise InputError(
+                f"documents{of} need exactly one of `texts` and `counts`, got {found}"
+            )
+        if self.counts is not None and getattr(self.counts, "format", "") != "csr":
+            kind = type(self.counts).__name__
+            raise InputError(f"`counts`{of} must be a csr_matrix, got {kind}")
+        for name in ("texts", "labels"):
+            value = getattr(self, name)
+            if value is not None and len(value) != len(self.ids):
+                raise InputError(
+                    f"documents{of} have {len(self.ids)} ids but {len(value)} {name}"
+                )
+        if self.counts is not None and self.counts.shape[0] != len(self.ids):
+            raise InputError(
+                f"documents{of} have {len(self.ids)} ids but "
+                f"{self.counts.shape[0]} rows of counts"
+            )
+        if self.words is not None:
+            if self.counts is None:
+                raise InputError(f"`words`{of} name columns of counts, got texts")
+            if len(self.words) != self.counts.shape[1]:
+                raise InputError(
+                    f"documents{of} have {len(self.words)} words but "
+                    f"{self.counts.shape[1]} columns of counts"
+                )
+            check_words(self.words, name=f"the vocabulary{of}")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        kind = "texts" if self.counts is None else "counts"
+        labelled = "" if self.labels is None else ", labelled"
+        source = f", source={self.source!r}" if self.source else ""
+        return f"Documents({len(self)} {kind}{labelled}{source})"
+
+    def __getitem__(
+        self,
+        index: slice | Sequence[int] | NDArray[np.integer] | NDArray[np.bool_],
+    ) -> Documents:
+        if isinstance(index, slice):
+            rows = np.arange(len(self))[index]
+        else:
+            rows = np.asarray(index)
+            if rows.size == 0:
+                rows = rows.astype(np.intp)
+            if rows.ndim != 1 or rows.dtype.kind not in "iub":
+                raise TypeError(
+                    "documents are taken by a slice, whole numbers or a mask, "
+                    f"got {index!r:.80}; for one document use [i:i + 1]"
+                )
+            rows = np.arange(len(self))[rows]
+        chosen = rows.tolist()
+        return Documents(
+            ids=[self.ids[row] for row in chosen],
+            texts=None if self.texts is None else [self.texts[row] for row in chosen],
+            counts=None if self.counts is None else self.counts[rows],
+            labels=None if self.labels is None else [self.labels[r] for r in chosen],
+            words=self.words,
+            source=self.source,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Documents to learn from and documents to test on.
+
+    Attributes
+    ----------
+    name : str
+    train, test : Documents
+    description : str
+        One sentence.
+    truth : SyntheticTruth, optional
+        The parameters that a synthetic corpus was drawn from.
+
+    Examples
+    --------
+    >>> documents = Documents(["a", "b"], texts=["sun", "rain"])
+    >>> Corpus("weather", train=documents[:1], test=documents[1:])
+    Corpus(name='weather', train=Documents(1 texts), test=Documents(1 texts), \
+description='', truth=None)
+    """
+
+    name: str
+    train: Documents
+    test: Documents
+    description: str = ""
+    truth: SyntheticTruth | None = None

@@ -1,0 +1,96 @@
+"""The multinomial likelihood: its sparse, linear half."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+    from torch import Tensor
+
+__all__ = ["MultinomialCounts"]
+
+
+def _sparse_tensor(counts: csr_matrix, like: Tensor) -> Tensor:
+    with warnings.catch_warnings():
+        # torch announces that its CSR support is in beta; the product we use is not.
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(counts.indptr.astype(np.int64)),
+            torch.from_numpy(counts.indices.astype(np.int64)),
+            torch.from_numpy(counts.data).to(like.dtype),
+            size=counts.shape,
+            check_invariants=False,
+        ).to(like.device)
+
+
+class MultinomialCounts:
+    r"""Word counts and the linear part of their expected log likelihood.
+
+    .. math::
+        E_q[\log p(x|w)] = x \cdot m + (xT)\cdot\nu - N\,F
+
+    The first two terms are here, as sparse products of cost O(nnz K);
+    :math:`F = E_q[\log\sum_j \exp(m_j + t_j w)]` is
+    :func:`~docsigma.kernels.softmax_moments`'s.
+
+    Parameters
+    ----------
+    counts : csr_matrix of shape (n, V)
+        Word counts.
+    like : Tensor
+        The tensors made take its dtype and device.
+    """
+
+    def __init__(self, counts: csr_matrix, like: Tensor) -> None:
+        self._counts = counts
+        self._like = like
+        self._matrix = _sparse_tensor(counts, like)
+        self._transposed: Tensor | None = None
+        tokens = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+        self.n_tokens = torch.from_numpy(tokens).to(like)
+
+    def __len__(self) -> int:
+        return int(self._counts.shape[0])
+
+    def project(self, loadings: Tensor) -> Tensor:
+        """Give ``x @ loadings`` for every document, of shape (n, columns)."""
+        return self._matrix @ loadings
+
+    def score(self, bias: Tensor) -> Tensor:
+        """Give ``x . bias`` for every document, of shape (n,)."""
+        return (self._matrix @ bias[:, None])[:, 0]
+
+    def backproject(self, mean: Tensor) -> Tensor:
+        """Give ``x.T @ mean``, of shape (V, K)."""
+        if self._transposed is None:
+            self._transposed = _sparse_tensor(self._counts.T.tocsr(), self._like)
+        return self._transposed @ mean
+
+    def word_totals(self) -> Tensor:
+        """Give the corpus count of each word, of shape (V,)."""
+        totals = np.asarray(self._counts.sum(axis=0), dtype=np.float64).ravel()
+        return torch.from_numpy(totals).to(self._like)
+
+
+def log_unigram(counts: csr_matrix, smoothing: float = 1e-3) -> np.ndarray:
+    r"""Log probability of each word in the corpus, finite for words never seen.
+
+    A word that never occurs gets `smoothing` of a token, the others stay exact
+    up to the normaliser.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> counts = sp.csr_matrix([[2.0, 1.0], [1.0, 0.0]])
+    >>> np.exp(log_unigram(counts)).round(3).tolist()
+    [0.75, 0.25]
+    """
+    totals = np.asarray(counts.sum(axis=0), dtype=np.float64).ravel()
+    totals = np.maximum(totals, smoothing)
+    result: np.ndarray = np.log(totals) - np.log(totals.sum())
+    return result

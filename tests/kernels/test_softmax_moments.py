@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from docsigma.kernels import softmax_moments
+
+
+def problem(n=7, v=23, k=4, dtype=torch.float64):
+    source = torch.Generator().manual_seed(0)
+    points = torch.randn(n, k, generator=source, dtype=dtype)
+    loadings = torch.randn(v, k, generator=source, dtype=dtype)
+    bias = torch.randn(v, generator=source, dtype=dtype)
+    weights = torch.rand(n, generator=source, dtype=dtype) * 50
+    return points, loadings, bias, weights
+
+
+def direct_lse(points, loadings, bias):
+    return torch.logsumexp(bias + points @ loadings.t(), dim=1)
+
+
+def test_every_derivative_equals_autograd():
+    points, loadings, bias, weights = problem()
+    leaves = [t.clone().requires_grad_() for t in (points, loadings, bias)]
+    lse = direct_lse(*leaves)
+    (weights * lse).sum().backward()
+    got = softmax_moments(points, loadings, bias, second=True, weights=weights)
+    torch.testing.assert_close(got.lse, lse.detach(), rtol=0, atol=1e-12)
+    first = leaves[0].grad / weights[:, None]
+    torch.testing.assert_close(got.first, first, rtol=0, atol=1e-12)
+    torch.testing.assert_close(got.loading_gradient, leaves[1].grad, rtol=0, atol=1e-8)
+    torch.testing.assert_close(got.bias_gradient, leaves[2].grad, rtol=0, atol=1e-8)
+
+
+def test_second_moment_gives_the_diagonal_of_the_hessian():
+    points, loadings, bias, _ = problem(n=1)
+    hessian = torch.autograd.functional.hessian(
+        lambda w: direct_lse(w[None], loadings, bias)[0], points[0]
+    )
+    got = softmax_moments(points, loadings, bias, second=True)
+    curvature = got.second - got.first**2
+    torch.testing.assert_close(curvature[0], hessian.diagonal(), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("rows", [16, 32, 1000])
+def test_result_does_not_depend_on_the_block_size(monkeypatch, rows):
+    import sys
+
+    points, loadings, bias, weights = problem(n=101)
+    whole = softmax_moments(points, loadings, bias, second=True, weights=weights)
+    module = sys.modules["docsigma.kernels.softmax_moments"]
+    monkeypatch.setattr(module, "CPU_BLOCK_BYTES", rows * 23 * 8)
+    parts = softmax_moments(points, loadings, bias, second=True, weights=weights)
+    for name in ("lse", "first", "second", "loading_gradient", "bias_gradient"):
+        expected = getattr(whole, name)
+        torch.testing.assert_close(getattr(parts, name), expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_large_logits_do_not_overflow(dtype):
+    points, loadings, bias, weights = problem(dtype=dtype)
+    got = softmax_moments(points * 1e4, loadings, bias, second=True, weights=weights)
+    for name in ("lse", "first", "second", "loading_gradient", "bias_gradient"):
+        assert torch.isfinite(getattr(got, name)).all()
+
+
+def test_float32_agrees_with_float64():
+    points, loadings, bias, weights = problem(n=50, v=5000)
+    exact = softmax_moments(points, loadings, bias, second=True, weights=weights)
+    single = softmax_moments(
+        points.float(),
+        loadings.float(),
+        bias.float(),
+        second=True,
+        weights=weights.float(),
+    )
+    torch.testing.assert_close(single.lse.double(), exact.lse, rtol=0, atol=1e-5)
+    torch.testing.assert_close(single.first.double(), exact.first, rtol=0, atol=1e-5)
+
+
+def test_no_points_give_empty_results():
+    points, loadings, bias, _ = problem()
+    got = softmax_moments(points[:0], loadings, bias, first=True)
+    assert got.lse.shape == (0,)
+    assert got.first.shape == (0, 4)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_gpu_gives_the_cpus_numbers():
+    points, loadings, bias, weights = problem(n=300, v=5000, k=20)
+    there = [t.cuda() for t in (points, loadings, bias)]
+    cpu = softmax_moments(points, loadings, bias, second=True, weights=weights)
+    gpu = softmax_moments(*there, second=True, weights=weights.cuda())
+    for name in ("lse", "first", "second", "loading_gradient", "bias_gradient"):
+        got = getattr(gpu, name).cpu()
+        torch.testing.assert_close(got, getattr(cpu, name), rtol=1e-9, atol=1e-9)

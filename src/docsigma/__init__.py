@@ -1,5 +1,48 @@
-"""Document embeddings with their uncertainties."""
+"""Document embeddings with their uncertainties.
+
+Word counts go in; each document comes out as a Gaussian: a mean that says where it
+lies, a covariance that says how sure we are.
+"""
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from docsigma.corpora import Corpus as Corpus
+    from docsigma.corpora import Documents as Documents
+    from docsigma.corpora import load_corpus as load_corpus
+    from docsigma.corpora import read_documents as read_documents
+    from docsigma.counts import Vocabulary as Vocabulary
+    from docsigma.exceptions import InputError as InputError
+    from docsigma.metrics import Perplexity as Perplexity
+    from docsigma.models import BayesianSMM as BayesianSMM
+    from docsigma.posterior import GaussianPosterior as GaussianPosterior
+
 __version__ = "0.1.0"
+
+# Names load when first used: torch and scikit-learn take seconds to import, and
+# `docsigma --help` needs neither.
+_HOME = {
+    "BayesianSMM": "docsigma.models",
+    "Corpus": "docsigma.corpora",
+    "Documents": "docsigma.corpora",
+    "GaussianPosterior": "docsigma.posterior",
+    "InputError": "docsigma.exceptions",
+    "Perplexity": "docsigma.metrics",
+    "Vocabulary": "docsigma.counts",
+    "load_corpus": "docsigma.corpora",
+    "read_documents": "docsigma.corpora",
+}
+__all__ = [*sorted(_HOME), "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'docsigma' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

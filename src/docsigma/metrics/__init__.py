@@ -1,3 +1,7 @@
-"""docsigma.metrics."""
+"""Numbers that say how good a model is."""
 
 from __future__ import annotations
+
+from docsigma.metrics.perplexity import Perplexity, perplexity
+
+__all__ = ["Perplexity", "perplexity"]

@@ -1,0 +1,165 @@
+"""Perplexity, with the reference lines that give it a meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_matrix
+
+__all__ = ["Perplexity", "maximum_likelihood", "perplexity", "unigram_likelihood"]
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """Perplexity of some documents.
+
+    Attributes
+    ----------
+    corpus : float
+        exp(- sum of log evidence / number of tokens).
+    per_document : float
+        exp(- mean over documents of log evidence / tokens).
+    standard_error : float
+        Of `corpus`, from the documents being a sample (delta method); the noise of
+        the draws is in it.
+    estimator : str
+        How the evidence was estimated.
+    n_draws : int
+        Draws a document.
+    n_documents, n_tokens : int
+        What was counted: documents with at least one known word, and their tokens.
+    n_empty : int
+        Documents left out because they have no known word.
+    unigram_corpus, unigram_per_document : float
+        The same of the training corpus's uni-gram: what a model must beat.
+    maximum_likelihood_corpus, maximum_likelihood_per_document : float
+        The same of each document's own word frequencies: what none can beat.
+    log_evidence : array of shape (all documents,)
+        One number a document, in nats.
+    """
+
+    corpus: float
+    per_document: float
+    standard_error: float
+    estimator: str
+    n_draws: int
+    n_documents: int
+    n_tokens: int
+    n_empty: int
+    unigram_corpus: float
+    unigram_per_document: float
+    maximum_likelihood_corpus: float
+    maximum_likelihood_per_document: float
+    log_evidence: NDArray[np.float64] = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the numbers as a JSON-safe dictionary, without `log_evidence`."""
+        return {k: v for k, v in self.__dict__.items() if k != "log_evidence"}
+
+
+def unigram_likelihood(
+    counts: csr_matrix, log_unigram: NDArray[np.floating[Any]]
+) -> NDArray[np.float64]:
+    """Log likelihood of each document under one distribution for all."""
+    return np.asarray(counts.astype(np.float64) @ log_unigram, dtype=np.float64)
+
+
+def maximum_likelihood(counts: csr_matrix) -> NDArray[np.float64]:
+    """Log likelihood of each document under its own word frequencies.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> maximum_likelihood(sp.csr_matrix([[1.0, 1.0], [4.0, 0.0]])).round(4).tolist()
+    [-1.3863, 0.0]
+    """
+    counts = counts.astype(np.float64)
+    tokens = np.asarray(counts.sum(axis=1)).ravel()
+    terms = counts.copy()
+    terms.data = counts.data * np.log(np.where(counts.data > 0, counts.data, 1.0))
+    logs = np.log(np.maximum(tokens, 1e-300))
+    result = np.asarray(terms.sum(axis=1)).ravel() - tokens * logs
+    return np.where(tokens > 0, result, 0.0)
+
+
+def _pair(
+    values: NDArray[np.float64], tokens: NDArray[np.float64]
+) -> tuple[float, float]:
+    corpus = np.exp(-values.sum() / tokens.sum())
+    return float(corpus), float(np.exp(-(values / tokens).mean()))
+
+
+def perplexity(
+    counts: csr_matrix,
+    log_evidence: NDArray[np.float64],
+    log_unigram: NDArray[np.floating[Any]],
+    *,
+    estimator: str,
+    n_draws: int,
+) -> Perplexity:
+    """Turn the log evidence of documents into perplexities.
+
+    Parameters
+    ----------
+    counts : csr_matrix of shape (n, V)
+        The documents.
+    log_evidence : array of shape (n,)
+        Their log evidence, or a bound on it.
+    log_unigram : array of shape (V,)
+        Log uni-gram of the training corpus.
+    estimator : str
+        How `log_evidence` was estimated.
+    n_draws : int
+        With how many draws.
+
+    Returns
+    -------
+    Perplexity
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> counts = sp.csr_matrix([[1.0, 1.0]])
+    >>> uniform = np.log([0.5, 0.5])
+    >>> evidence = unigram_likelihood(counts, uniform)
+    >>> result = perplexity(counts, evidence, uniform, estimator="exact", n_draws=0)
+    >>> round(result.corpus, 6), round(result.per_document, 6)
+    (2.0, 2.0)
+    """
+    tokens = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+    known = tokens > 0
+    if not known.any():
+        raise InputError(
+            f"perplexity needs a known word, and none of the {len(tokens)} documents "
+            "has one"
+        )
+    n = tokens[known]
+    evidence = np.asarray(log_evidence, dtype=np.float64)[known]
+    corpus, per_document = _pair(evidence, n)
+    residual = evidence - n * (evidence.sum() / n.sum())
+    # Ratio estimator; one document has no spread to show.
+    spread = len(n) / max(len(n) - 1, 1) * np.square(residual).sum()
+    unigram = _pair(unigram_likelihood(counts, log_unigram)[known], n)
+    best = _pair(maximum_likelihood(counts)[known], n)
+    return Perplexity(
+        corpus=corpus,
+        per_document=per_document,
+        standard_error=float(corpus * np.sqrt(spread) / n.sum()),
+        estimator=estimator,
+        n_draws=n_draws,
+        n_documents=int(known.sum()),
+        n_tokens=int(n.sum()),
+        n_empty=int((~known).sum()),
+        unigram_corpus=unigram[0],
+        unigram_per_document=unigram[1],
+        maximum_likelihood_corpus=best[0],
+        maximum_likelihood_per_document=best[1],
+        log_evidence=np.asarray(log_evidence, dtype=np.float64),
+    )

@@ -1,0 +1,146 @@
+"""A fitted BayesianSMM on disk, and a training under way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import torch
+
+from docsigma.counts import Vocabulary
+from docsigma.exceptions import InputError
+from docsigma.persistence import (
+    StoredModel,
+    counts_digest,
+    read_checkpoint,
+    read_model,
+    write_checkpoint,
+    write_model,
+)
+
+if TYPE_CHECKING:
+    import os
+
+    import scipy.sparse as sp
+
+    from docsigma.inference.paper import PaperTrainer
+    from docsigma.models.bayesian_smm import BayesianSMM
+
+__all__ = ["CheckpointFile", "load", "save"]
+
+Model = TypeVar("Model", bound="BayesianSMM")
+# Parameters that may differ between a run and the run that goes on from it.
+FREE = {"max_iter", "tol", "verbose", "device", "output", "random_state"}
+FREE |= {"inference_draws", "inference_max_iter", "inference_tol"}
+ARRAYS = ("components_", "log_unigram_", "training_log_unigram_")
+SCALARS = ("n_features_in_", "n_iter_", "converged_", "seed_", "history_")
+
+
+def _parameters(model: BayesianSMM) -> dict[str, Any]:
+    parameters: dict[str, Any] = model.get_params(deep=False)
+    if not isinstance(parameters["random_state"], (int, np.integer)):
+        # A RandomState cannot be written; the seed drawn from it is kept beside.
+        parameters["random_state"] = None
+    return {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in parameters.items()
+    }
+
+
+def save(model: BayesianSMM, folder: str | os.PathLike[str]) -> None:
+    """Write a fitted model."""
+    fitted = {name: getattr(model, name) for name in SCALARS}
+    names = getattr(model, "feature_names_in_", None)
+    fitted["feature_names_in_"] = None if names is None else list(names)
+    vocabulary = model.vocabulary_
+    stored = StoredModel(
+        kind=type(model).__name__,
+        config={"parameters": _parameters(model), "fitted": fitted},
+        arrays={name: getattr(model, name) for name in ARRAYS},
+        vocabulary=None if vocabulary is None else vocabulary.to_dict(),
+    )
+    write_model(folder, stored)
+
+
+def load(cls: type[Model], folder: str | os.PathLike[str]) -> Model:
+    """Read a fitted model and check that its parts fit together."""
+    stored = read_model(folder, cls.__name__)
+    config = Path(folder) / "config.json"
+    try:
+        model = cls(**stored.config["parameters"])
+        for name in ARRAYS:
+            setattr(model, name, stored.arrays[name])
+        fitted = stored.config["fitted"]
+        for name in SCALARS:
+            setattr(model, name, fitted[name])
+        names = fitted["feature_names_in_"]
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{config} is damaged: {error}") from error
+    if names is not None:
+        model.feature_names_in_ = np.asarray(names, dtype=object)
+    expected = (model.n_components, model.n_features_in_)
+    if model.components_.shape != expected:
+        raise InputError(
+            f"{folder} is damaged: its loadings have the shape "
+            f"{model.components_.shape}, {config.name} says {expected}"
+        )
+    model.vocabulary_ = None
+    if stored.vocabulary is not None:
+        model.set_vocabulary(Vocabulary.from_dict(stored.vocabulary))
+    return model
+
+
+class CheckpointFile:
+    """The checkpoint of one training.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    model : BayesianSMM
+        The estimator under training; its parameters go into the file.
+    counts : csr_matrix
+        The training counts; their fingerprint goes into the file.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], model: BayesianSMM, counts: sp.csr_matrix
+    ) -> None:
+        self.path = Path(path)
+        self._parameters = _parameters(model)
+        self._digest = counts_digest(counts)
+
+    def write(self, trainer: PaperTrainer) -> None:
+        """Write the state of `trainer`."""
+        config = {
+            "parameters": self._parameters,
+            "counts": self._digest,
+            "seed": trainer.seed,
+            "history": trainer.rows(),
+        }
+        arrays = {k: v.cpu().numpy() for k, v in trainer.state().items()}
+        write_checkpoint(self.path, config, arrays)
+
+    def restore(self, trainer: PaperTrainer) -> None:
+        """Take up the state in the file, if it is of this training.
+
+        Raises
+        ------
+        InputError
+            If the file is of other counts or other parameters.
+        """
+        config, arrays = read_checkpoint(self.path)
+        if config["counts"] != self._digest:
+            raise InputError(
+                f"{self.path} was written for other documents than those given"
+            )
+        for name, now in self._parameters.items():
+            before = config["parameters"].get(name)
+            if name not in FREE and before != now:
+                raise InputError(
+                    f"{self.path} was written with {name}={before!r}, not {now!r}"
+                )
+        trainer.seed = int(config["seed"])
+        state = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        trainer.restore(state, config["history"])

@@ -1,0 +1,543 @@
+"""The Bayesian subspace multinomial model as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import (
+    check_is_fitted,
+    check_non_negative,
+    validate_data,
+)
+
+from docsigma.counts import Vocabulary
+from docsigma.exceptions import InputError
+from docsigma.inference.diagonal import DiagonalGaussian
+from docsigma.inference.draws import generator, standard_normals
+from docsigma.inference.evidence import estimate_evidence
+from docsigma.inference.multinomial import MultinomialCounts, log_unigram
+from docsigma.inference.natural_gradient import infer_posterior
+from docsigma.inference.paper import PaperTrainer
+from docsigma.inference.point_loadings import PointLoadings
+from docsigma.inference.prior import IsotropicPrior
+from docsigma.metrics.perplexity import Perplexity, perplexity
+from docsigma.models import _storage
+from docsigma.models._devices import choose_device
+from docsigma.models._progress import ProgressBar
+from docsigma.posterior import GaussianPosterior
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+    from sklearn.feature_extraction.text import CountVectorizer
+
+__all__ = ["BayesianSMM"]
+
+# Keys that keep the start of T apart from the noise of the passes.
+LOADINGS_KEY = 2**32
+
+
+class BayesianSMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Bayesian subspace multinomial model: documents as Gaussians.
+
+    Each document's word counts come from a multinomial whose log probabilities lie
+    in a low-dimensional subspace (Kesiraju et al., 2020):
+
+    .. math::
+        w \sim N(0, I/\lambda), \qquad
+        \theta = \mathrm{softmax}(m + T w), \qquad
+        x \sim \mathrm{Multinomial}(\theta; N).
+
+    Training maximises the evidence lower bound over :math:`m`, :math:`T` and one
+    diagonal Gaussian a document; a new document's Gaussian comes from maximising
+    its own bound under the model found.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Size K of an embedding.
+    prior_precision : float, default=10.0
+        :math:`\lambda` of the prior. It sets the scale of the embeddings.
+    l1 : float, default=1.0
+        Weight :math:`\omega` of the absolute values of T. Gives exact zeros; 0 means
+        no penalty, and a weight that is high enough gives T = 0, the uni-gram model.
+    l2 : float, default=0.0
+        Weight of half the squares of T.
+    learn_log_unigram : bool, default=True
+        Whether m is learned; otherwise it stays the corpus's log uni-gram.
+    solver : {"paper"}, default="paper"
+        ``"paper"`` is Algorithm 1 as printed: passes over the whole corpus, Adam on
+        the posteriors, orthant-wise Adam on T.
+    max_iter : int, default=1000
+        Passes over the corpus at the most.
+    tol : float, default=1e-6
+        Training ends when the bound, averaged over ten passes, grows by less than
+        `tol` of itself a pass. 0 means that only `max_iter` ends it.
+    learning_rate : float, default=0.01
+        Adam's step size, for the posteriors and for T and m.
+    n_draws : int, default=1
+        Draws R a document and pass in training.
+    init_variance : float, default=0.1
+        Variance at which the posteriors start.
+    init_scale : float, default=0.001
+        Standard deviation of the normals at which T starts.
+    inference_draws : int, default=8
+        Draws in the expectations that :meth:`posterior` solves for.
+    inference_max_iter : int, default=100
+        Steps a document at the most in :meth:`posterior`.
+    inference_tol : float, default=1e-3
+        A document is done when its mean would move by less than this part of its
+        standard deviation, and its variance by less than this part of itself.
+    output : {"mean", "mean_variance"}, default="mean"
+        What :meth:`transform` gives: K means, or K means and K variances.
+    device : str, default="auto"
+        ``"cpu"``, ``"cuda"``, any torch device, or ``"auto"``: the GPU if there is
+        one.
+    random_state : int, RandomState instance or None, default=None
+        Decides the start of T and all noise; an int gives the same result each time.
+    verbose : bool, default=False
+        Whether a progress bar is shown.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        T, transposed.
+    log_unigram_ : array of shape (n_features,)
+        m.
+    training_log_unigram_ : array of shape (n_features,)
+        Log uni-gram of the training corpus: the reference line of
+        :meth:`perplexity`, and m itself if it is not learned.
+    history_ : list of dict
+        One row a pass: ``epoch``, ``bound``, ``kl`` (mean a document), ``sparsity``,
+        ``seconds``.
+    n_iter_ : int
+        Passes done.
+    converged_ : bool
+        Whether the bound met `tol`.
+    seed_ : int
+        The seed drawn from `random_state`.
+    vocabulary_ : Vocabulary or None
+        The words, if :meth:`set_vocabulary` was called.
+    n_features_in_ : int
+        Size V of the vocabulary.
+
+    Notes
+    -----
+    Arithmetic is float32, unless the counts given to :meth:`fit` are float64. The
+    bound is accumulated in float64. Counts may be sparse and stay so. Fractions are
+    taken as weighted counts.
+
+    References
+    ----------
+    S. Kesiraju, O. Plchot, L. Burget, S. V. Gangashetty: Learning document
+    embeddings along with their uncertainties. IEEE/ACM Transactions on Audio,
+    Speech and Language Processing 28, 2020.
+
+    Examples
+    --------
+    >>> from docsigma import BayesianSMM, load_corpus
+    >>> corpus = load_corpus("synthetic")
+    >>> smm = BayesianSMM(n_components=5, max_iter=50, random_state=0)
+    >>> smm = smm.fit(corpus.train.counts)
+    >>> q = smm.posterior(corpus.test.counts)
+    >>> q.mean.shape, q.variance.shape
+    ((100, 5), (100, 5))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "prior_precision": [Interval(Real, 0, None, closed="neither")],
+        "l1": [Interval(Real, 0, None, closed="left")],
+        "l2": [Interval(Real, 0, None, closed="left")],
+        "learn_log_unigram": ["boolean"],
+        "solver": [StrOptions({"paper"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "n_draws": [Interval(Integral, 1, None, closed="left")],
+        "init_variance": [Interval(Real, 0, None, closed="neither")],
+        "init_scale": [Interval(Real, 0, None, closed="left")],
+        "inference_draws": [Interval(Integral, 1, None, closed="left")],
+        "inference_max_iter": [Interval(Integral, 1, None, closed="left")],
+        "inference_tol": [Interval(Real, 0, None, closed="neither")],
+        "output": [StrOptions({"mean", "mean_variance"})],
+        "device": [str],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 100,
+        *,
+        prior_precision: float = 10.0,
+        l1: float = 1.0,
+        l2: float = 0.0,
+        learn_log_unigram: bool = True,
+        solver: str = "paper",
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        learning_rate: float = 0.01,
+        n_draws: int = 1,
+        init_variance: float = 0.1,
+        init_scale: float = 1e-3,
+        inference_draws: int = 8,
+        inference_max_iter: int = 100,
+        inference_tol: float = 1e-3,
+        output: str = "mean",
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.prior_precision = prior_precision
+        self.l1 = l1
+        self.l2 = l2
+        self.learn_log_unigram = learn_log_unigram
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.learning_rate = learning_rate
+        self.n_draws = n_draws
+        self.init_variance = init_variance
+        self.init_scale = init_scale
+        self.inference_draws = inference_draws
+        self.inference_max_iter = inference_max_iter
+        self.inference_tol = inference_tol
+        self.output = output
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: ArrayLike | sp.csr_matrix,
+        y: object = None,  # noqa: ARG002
+        *,
+        callback: Callable[[PaperTrainer], object] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int = 50,
+        resume: bool = False,
+    ) -> Self:
+        """Learn m and T from word counts.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_documents, n_features)
+            Word counts.
+        y : ignored
+            For scikit-learn.
+        callback : callable, default=None
+            Called after each pass with the trainer (``trainer.history[-1]`` is the
+            pass); a true answer ends the training early.
+        checkpoint : path, default=None
+            File that takes a checkpoint every `checkpoint_every` passes and at the
+            end, for `resume`.
+        checkpoint_every : int, default=50
+            Passes between two checkpoints.
+        resume : bool, default=False
+            Go on from `checkpoint`. On a CPU the result is bit for bit that of an
+            uninterrupted run.
+
+        Returns
+        -------
+        self
+        """
+        counts = self._check_counts(X, reset=True)
+        if counts.sum() <= 0:
+            raise InputError(
+                f"the {counts.shape[0]} documents hold no word: every count is zero"
+            )
+        if checkpoint_every < 1:
+            raise InputError(
+                f"`checkpoint_every` must be at least 1, got {checkpoint_every}"
+            )
+        seed = int(
+            check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        )
+        like = torch.empty(
+            0, dtype=_torch_dtype(counts), device=choose_device(self.device)
+        )
+        self.training_log_unigram_ = log_unigram(counts)
+        trainer = self._trainer(counts, like, seed)
+        store = None
+        if checkpoint is not None:
+            store = _storage.CheckpointFile(checkpoint, self, counts)
+            if resume:
+                store.restore(trainer)
+        elif resume:
+            raise InputError("`resume` needs a `checkpoint` file to go on from")
+
+        with ProgressBar(trainer, self.max_iter, bool(self.verbose)) as bar:
+
+            def after(current: PaperTrainer) -> bool:
+                bar.update()
+                stop = bool(callback(current)) if callback is not None else False
+                if store is not None and (
+                    stop or current.epoch % checkpoint_every == 0
+                ):
+                    store.write(current)
+                return stop
+
+            self.converged_ = trainer.run(self.max_iter, self.tol, after)
+        if store is not None:
+            store.write(trainer)
+        self.components_ = trainer.words.loadings.t().cpu().numpy().copy()
+        self.log_unigram_ = trainer.words.bias.cpu().numpy().copy()
+        self.history_ = trainer.rows()
+        self.n_iter_ = trainer.epoch
+        self.seed_ = trainer.seed
+        self.vocabulary_: Vocabulary | None = None
+        return self
+
+    def _trainer(
+        self, counts: sp.csr_matrix, like: torch.Tensor, seed: int
+    ) -> PaperTrainer:
+        n_documents, n_features = counts.shape
+        start = standard_normals(
+            (n_features, self.n_components), generator(seed, LOADINGS_KEY), like
+        )
+        words = PointLoadings(
+            start * self.init_scale,
+            torch.from_numpy(self.training_log_unigram_).to(like),
+            learning_rate=self.learning_rate,
+            l1=float(self.l1),
+            l2=float(self.l2),
+            learn_bias=self.learn_log_unigram,
+        )
+        return PaperTrainer(
+            MultinomialCounts(counts, like),
+            DiagonalGaussian.constant(
+                n_documents, self.n_components, self.init_variance, like
+            ),
+            IsotropicPrior(float(self.prior_precision)),
+            words,
+            learning_rate=self.learning_rate,
+            n_draws=self.n_draws,
+            seed=seed,
+        )
+
+    def posterior(self, X: ArrayLike | sp.csr_matrix) -> GaussianPosterior:
+        """Infer the Gaussian of each document.
+
+        A document's Gaussian depends on the document, the model and its seed only.
+        A document with no known word gets the prior.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_documents, n_features)
+            Word counts.
+
+        Returns
+        -------
+        GaussianPosterior
+        """
+        check_is_fitted(self)
+        counts = self._counted(self._check_counts(X, reset=False))
+        return self._arrays(self._infer(counts))
+
+    def transform(self, X: ArrayLike | sp.csr_matrix) -> NDArray[Any]:
+        """Embed documents: their means, or means and variances (see `output`).
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_documents, n_features)
+            Word counts.
+
+        Returns
+        -------
+        array of shape (n_documents, n_components) or (n_documents, 2 n_components)
+        """
+        q = self.posterior(X)
+        if self.output == "mean":
+            return q.mean.copy()
+        return np.hstack([q.mean, q.variance])
+
+    def perplexity(
+        self,
+        X: ArrayLike | sp.csr_matrix,
+        *,
+        estimator: str = "monte_carlo",
+        n_draws: int = 32,
+        posterior: GaussianPosterior | None = None,
+    ) -> Perplexity:
+        """Perplexity of documents, with its standard error and reference lines.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_documents, n_features)
+            Word counts.
+        estimator : {"monte_carlo", "jensen", "authors", "importance"}
+            How the evidence is estimated, see
+            :func:`docsigma.inference.evidence.estimate_evidence`.
+        n_draws : int, default=32
+            Draws a document.
+        posterior : GaussianPosterior, default=None
+            What :meth:`posterior` gave for X, to save inferring it again.
+
+        Returns
+        -------
+        Perplexity
+        """
+        check_is_fitted(self)
+        counts = self._check_counts(X, reset=False)
+        evidence = self._evidence(counts, estimator, n_draws, posterior)
+        return perplexity(
+            counts,
+            evidence,
+            self.training_log_unigram_,
+            estimator=estimator,
+            n_draws=0 if estimator == "jensen" else n_draws,
+        )
+
+    def score(self, X: ArrayLike | sp.csr_matrix, y: object = None) -> float:  # noqa: ARG002
+        """Bound on the log evidence, a token: higher is better, for grid searches."""
+        check_is_fitted(self)
+        counts = self._check_counts(X, reset=False)
+        evidence = self._evidence(counts, "monte_carlo", 32, None)
+        return float(evidence.sum() / max(float(counts.sum()), 1.0))
+
+    def _evidence(
+        self,
+        counts: sp.csr_matrix,
+        estimator: str,
+        n_draws: int,
+        posterior: GaussianPosterior | None,
+    ) -> NDArray[np.float64]:
+        counted = self._counted(counts)
+        loadings, bias = self._tensors()
+        if posterior is None:
+            q = self._infer(counted)
+        else:
+            if posterior.mean.shape != (counts.shape[0], self.components_.shape[0]):
+                raise InputError(
+                    f"`posterior` must have the shape {counts.shape[0]} x "
+                    f"{self.components_.shape[0]}, got {posterior.mean.shape}"
+                )
+            q = DiagonalGaussian(
+                torch.from_numpy(posterior.mean.copy()).to(loadings),
+                torch.from_numpy(posterior.log_std).to(loadings),
+            )
+        evidence = estimate_evidence(
+            counted,
+            q,
+            loadings,
+            bias,
+            IsotropicPrior(float(self.prior_precision)),
+            estimator=estimator,
+            n_draws=n_draws,
+            seed=self.seed_,
+        )
+        return np.asarray(evidence.log_evidence.cpu().numpy())
+
+    def set_vocabulary(
+        self, words: Vocabulary | CountVectorizer | Sequence[str]
+    ) -> Self:
+        """Tell the model its words, so that they travel with it.
+
+        Parameters
+        ----------
+        words : Vocabulary, fitted CountVectorizer, or sequence of str
+            One word a column of the training counts.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        if isinstance(words, Vocabulary):
+            vocabulary = words
+        elif hasattr(words, "build_analyzer"):
+            vocabulary = Vocabulary.from_vectorizer(words)
+        else:
+            vocabulary = Vocabulary.from_words(list(words))
+        if len(vocabulary) != self.n_features_in_:
+            raise InputError(
+                f"the vocabulary has {len(vocabulary)} words, the model was fitted on "
+                f"{self.n_features_in_}"
+            )
+        self.vocabulary_ = vocabulary
+        return self
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the model to a folder: safetensors and JSON."""
+        check_is_fitted(self)
+        _storage.save(self, folder)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Read what :meth:`save` wrote; no code is run."""
+        return _storage.load(cls, folder)
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
+        """Names of the columns of :meth:`transform`."""
+        names: NDArray[Any] = super().get_feature_names_out(input_features)
+        if self.output == "mean":
+            return names
+        variances = [f"{name}_variance" for name in names]
+        return np.asarray([*names, *variances], dtype=object)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def _check_counts(self, X: ArrayLike | sp.csr_matrix, *, reset: bool) -> Any:
+        checked: Any = validate_data(self, X, accept_sparse="csr", reset=reset)
+        check_non_negative(checked, type(self).__name__)
+        wide = (checked if reset else self.components_).dtype == np.float64
+        counts = sp.csr_matrix(checked, dtype=np.float64 if wide else np.float32)
+        counts.sum_duplicates()
+        return counts
+
+    def _tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
+        device = choose_device(self.device)
+        loadings = torch.from_numpy(np.ascontiguousarray(self.components_.T))
+        return loadings.to(device), torch.from_numpy(self.log_unigram_).to(device)
+
+    def _counted(self, counts: sp.csr_matrix) -> MultinomialCounts:
+        return MultinomialCounts(counts, self._tensors()[1])
+
+    def _infer(self, counts: MultinomialCounts) -> DiagonalGaussian:
+        loadings, bias = self._tensors()
+        return infer_posterior(
+            counts,
+            loadings,
+            bias,
+            IsotropicPrior(float(self.prior_precision)),
+            seed=self.seed_,
+            n_draws=self.inference_draws,
+            max_iter=self.inference_max_iter,
+            tol=self.inference_tol,
+        ).posterior
+
+    @staticmethod
+    def _arrays(q: DiagonalGaussian) -> GaussianPosterior:
+        return GaussianPosterior(
+            q.mean.cpu().numpy(), (2 * q.log_std).exp().cpu().numpy()
+        )
+
+
+def _torch_dtype(counts: sp.csr_matrix) -> torch.dtype:
+    return torch.float64 if counts.dtype == np.float64 else torch.float32

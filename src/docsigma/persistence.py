@@ -1,0 +1,188 @@
+"""Models and checkpoints on disk: safetensors and JSON, no code.
+
+A model is a folder: ``config.json`` (schema version, parameters, history, checksum),
+``model.safetensors`` and, if the model knows its words, ``vocabulary.json``. A
+checkpoint is one safetensors file with its configuration inside, so that replacing
+it is one rename.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from docsigma._files import atomic_folder
+from docsigma._tensors import read_tensors, write_tensors
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    import scipy.sparse as sp
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "StoredModel",
+    "counts_digest",
+    "read_checkpoint",
+    "read_model",
+    "write_checkpoint",
+    "write_model",
+]
+
+SCHEMA_VERSION = 1
+CONFIG, TENSORS, VOCABULARY = "config.json", "model.safetensors", "vocabulary.json"
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """What a model folder holds.
+
+    Attributes
+    ----------
+    kind : str
+        Name of the class that wrote it.
+    config : dict
+        JSON-safe values: parameters, fitted scalars, history.
+    arrays : dict of arrays
+        Fitted arrays.
+    vocabulary : dict or None
+        What :meth:`docsigma.counts.Vocabulary.to_dict` gave.
+    """
+
+    kind: str
+    config: dict[str, Any]
+    arrays: Arrays
+    vocabulary: dict[str, Any] | None = None
+
+
+def _version() -> str:
+    from docsigma import __version__
+
+    return __version__
+
+
+def _dump(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=1, allow_nan=True) + "\n", "utf-8")
+
+
+def _load_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(
+            f"the model folder {path.parent} has no {path.name}"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} is damaged: {error}") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{path} is damaged: it holds no JSON object")
+    return value
+
+
+def _check_schema(source: Path, config: Mapping[str, Any]) -> None:
+    version = config.get("schema_version")
+    if version != SCHEMA_VERSION:
+        raise InputError(
+            f"{source} has schema version {version}, this docsigma ({_version()}) "
+            f"reads version {SCHEMA_VERSION}"
+        )
+
+
+def write_model(folder: str | os.PathLike[str], model: StoredModel) -> None:
+    """Write a model folder, whole or not at all; an older one is replaced."""
+    with atomic_folder(folder) as temporary:
+        write_tensors(temporary / TENSORS, model.arrays, {"kind": model.kind})
+        digest = hashlib.sha256((temporary / TENSORS).read_bytes()).hexdigest()
+        if model.vocabulary is not None:
+            _dump(temporary / VOCABULARY, model.vocabulary)
+        config = {
+            "format": "docsigma-model",
+            "schema_version": SCHEMA_VERSION,
+            "docsigma_version": _version(),
+            "kind": model.kind,
+            "tensors_sha256": digest,
+            "has_vocabulary": model.vocabulary is not None,
+            **model.config,
+        }
+        _dump(temporary / CONFIG, config)
+
+
+def read_model(folder: str | os.PathLike[str], kind: str | None = None) -> StoredModel:
+    """Read a model folder and check it; `kind` names the class it must hold.
+
+    Raises
+    ------
+    InputError
+        If the folder or one of its files is missing, damaged, foreign, of an
+        unknown schema version, or of another kind.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise InputError(f"there is no model folder {root}")
+    config = _load_json(root / CONFIG)
+    if config.get("format") != "docsigma-model":
+        raise InputError(f"{root / CONFIG} does not describe a docsigma model")
+    _check_schema(root / CONFIG, config)
+    if kind is not None and config.get("kind") != kind:
+        raise InputError(f"{root} holds a {config.get('kind')}, not a {kind}")
+    if not (root / TENSORS).is_file():
+        raise InputError(f"the model folder {root} has no {TENSORS}")
+    arrays, metadata = read_tensors(root / TENSORS)
+    digest = hashlib.sha256((root / TENSORS).read_bytes()).hexdigest()
+    if digest != config.get("tensors_sha256") or metadata.get("kind") != config["kind"]:
+        raise InputError(
+            f"{root / TENSORS} is damaged or of another model: its checksum is not "
+            f"the one in {CONFIG}"
+        )
+    vocabulary = None
+    if config.get("has_vocabulary"):
+        vocabulary = _load_json(root / VOCABULARY)
+    return StoredModel(str(config["kind"]), config, arrays, vocabulary)
+
+
+def write_checkpoint(
+    path: str | os.PathLike[str], config: Mapping[str, Any], arrays: Arrays
+) -> None:
+    """Write a checkpoint, whole or not at all."""
+    full = {"schema_version": SCHEMA_VERSION, **config}
+    write_tensors(path, arrays, {"kind": "checkpoint", "config": json.dumps(full)})
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
+    """Read what :func:`write_checkpoint` wrote."""
+    arrays, metadata = read_tensors(path)
+    if metadata.get("kind") != "checkpoint":
+        raise InputError(f"{path} is no docsigma checkpoint")
+    try:
+        config = json.loads(metadata["config"])
+    except (KeyError, ValueError) as error:
+        raise InputError(
+            f"{path} is damaged: its configuration is unreadable"
+        ) from error
+    _check_schema(Path(path), config)
+    return config, arrays
+
+
+def counts_digest(counts: sp.csr_matrix) -> str:
+    """Fingerprint of a count matrix: a checkpoint goes on with the same one only.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> one = sp.csr_matrix([[1.0, 0.0]])
+    >>> counts_digest(one) == counts_digest(sp.csr_matrix([[2.0, 0.0]]))
+    False
+    """
+    digest = hashlib.sha256(repr(counts.shape).encode())
+    digest.update(np.asarray(counts.indptr, dtype=np.int64).tobytes())
+    digest.update(np.asarray(counts.indices, dtype=np.int64).tobytes())
+    digest.update(np.asarray(counts.data, dtype=np.float64).tobytes())
+    return digest.hexdigest()

@@ -133,6 +133,13 @@ def test_training_ends_when_the_bound_stands_still(corpus):
     assert not model.converged_
 
 
+def test_training_is_not_over_while_the_loadings_leave_the_saddle():
+    """T starts near zero, where the bound stands still before it climbs."""
+    counts = np.repeat([[2, 2, 1, 0, 0, 0], [0, 0, 0, 2, 2, 1]], 20, axis=0)
+    model = BayesianSMM(1, l1=0.01, max_iter=300, random_state=0).fit(counts)
+    assert model.history_[-1]["kl"] > 0.5
+
+
 def test_embedding_does_not_depend_on_batch_or_order(corpus, fitted):
     counts = corpus.test.counts
     whole = fitted.posterior(counts)

@@ -1,3 +1,3 @@
-"""docsigma.cli."""
+"""The command line: thin commands over the package."""
 
 from __future__ import annotations

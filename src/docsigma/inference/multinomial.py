@@ -17,8 +17,10 @@ __all__ = ["MultinomialCounts"]
 
 def _sparse_tensor(counts: csr_matrix, like: Tensor) -> Tensor:
     with warnings.catch_warnings():
-        # torch announces that its CSR support is in beta; the product we use is not.
+        # torch announces that its CSR support is in beta, and that it trusts indices
+        # which scipy has already checked.
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+        warnings.filterwarnings("ignore", message="Sparse invariant checks")
         return torch.sparse_csr_tensor(
             torch.from_numpy(counts.indptr.astype(np.int64)),
             torch.from_numpy(counts.indices.astype(np.int64)),

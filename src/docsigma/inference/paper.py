@@ -26,8 +26,12 @@ __all__ = ["Epoch", "PaperTrainer"]
 
 # Documents whose draws are held at once; the words are blocked by the kernel.
 CHUNK = 8192
-# The bound is noisy: convergence compares the means of two windows of passes.
-WINDOW = 10
+# The bound is noisy: convergence compares the means of two windows of passes. The start
+# is a saddle, T near zero, where the bound stands still before it climbs: hence the
+# least number of passes, and the look at the KL, which grows as T leaves it.
+WINDOW = 20
+FEWEST = 100
+KL_GROWTH = 0.01
 
 
 @dataclass(frozen=True)
@@ -134,12 +138,14 @@ class PaperTrainer:
         return self._converged(tol)
 
     def _converged(self, tol: float) -> bool:
-        if tol <= 0 or self.epoch < 2 * WINDOW:
+        if tol <= 0 or self.epoch < FEWEST:
             return False
-        bounds = [epoch.bound for epoch in self.history]
-        latest = sum(bounds[-WINDOW:]) / WINDOW
-        before = sum(bounds[-2 * WINDOW : -WINDOW]) / WINDOW
-        return latest - before <= tol * abs(latest) * WINDOW
+        latest, before = self.history[-WINDOW:], self.history[-2 * WINDOW : -WINDOW]
+        bound = sum(epoch.bound for epoch in latest) / WINDOW
+        growth = bound - sum(epoch.bound for epoch in before) / WINDOW
+        kl = sum(epoch.kl for epoch in latest)
+        climbing = kl - sum(epoch.kl for epoch in before) > KL_GROWTH * kl
+        return not climbing and growth <= tol * abs(bound) * WINDOW
 
     def _pass(self, clock: Callable[[], float]) -> None:
         source = generator(self.seed, self.epoch)

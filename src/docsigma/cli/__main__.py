@@ -1,0 +1,51 @@
+"""The `docsigma` command: one sentence and exit code 2 for bad input."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; exits with its status.
+
+    0: done. 1: a defect, with a traceback. 2: bad input, told in one sentence.
+    130: stopped by Ctrl-C.
+    """
+    try:
+        from docsigma.cli.app import app
+    except ImportError as error:
+        if error.name not in {"typer", "rich", "click"}:
+            raise
+        message = "the command line needs: pip install docsigma[cli]"
+        print(f"docsigma: {message}", file=sys.stderr)
+        sys.exit(2)
+    from docsigma.exceptions import InputError
+
+    try:
+        app(arguments)
+    except KeyboardInterrupt:
+        print("docsigma: stopped", file=sys.stderr)
+        sys.exit(130)
+    except InputError as error:
+        _fail(str(error))
+    except BrokenPipeError:
+        # The reader of our output has gone (`docsigma ... | head`).
+        sys.stderr.close()
+        sys.exit(0)
+    except ValueError as error:
+        from sklearn.utils._param_validation import InvalidParameterError
+
+        if not isinstance(error, InvalidParameterError):
+            raise
+        _fail(str(error))
+
+
+def _fail(sentence: str) -> None:
+    print(f"docsigma: {sentence}", file=sys.stderr)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""What the commands share: documents, models, output."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from docsigma.corpora import Documents
+    from docsigma.counts import CountedDocuments
+    from docsigma.models import BayesianSMM
+
+__all__ = [
+    "DocumentOptions",
+    "IdColumn",
+    "JsonFlag",
+    "LabelColumn",
+    "ModelFolder",
+    "Split",
+    "SplitOption",
+    "TextColumn",
+    "VocabularyFile",
+    "check_writable",
+    "count_for",
+    "load_model",
+    "number",
+    "print_json",
+    "show",
+    "table",
+]
+
+
+class Split(StrEnum):
+    """Which half of a named corpus."""
+
+    train = "train"
+    test = "test"
+
+
+ModelFolder = Annotated[Path, typer.Argument(help="Model folder, made by `fit`.")]
+DocumentsArgument = Annotated[
+    str, typer.Argument(metavar="DOCS", help="Name of a corpus, or a file or folder.")
+]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, nothing else.")]
+SplitOption = Annotated[
+    Split, typer.Option(help="Which half of a named corpus; a path is taken whole.")
+]
+TextColumn = Annotated[str, typer.Option(help="Column that holds the text.")]
+LabelColumn = Annotated[str, typer.Option(help="Column that holds the label.")]
+IdColumn = Annotated[str, typer.Option(help="Column that holds the document's id.")]
+VocabularyFile = Annotated[
+    Path | None,
+    typer.Option(help="Words of a count matrix, one a line; else found beside it."),
+]
+
+
+@dataclass(frozen=True)
+class DocumentOptions:
+    """How to read documents.
+
+    Attributes
+    ----------
+    text_column, label_column, id_column : str
+        Columns of a table.
+    vocabulary : path or None
+        Words of a count matrix.
+    split : Split
+        Which half of a named corpus.
+    """
+
+    text_column: str = "text"
+    label_column: str = "label"
+    id_column: str = "id"
+    vocabulary: Path | None = None
+    split: Split = Split.test
+
+    def load(self, name: str) -> Documents:
+        """Load the documents called `name`: a corpus, a file or a folder."""
+        from docsigma.corpora import available_corpora, load_corpus
+
+        if name in {info.name for info in available_corpora()}:
+            corpus = load_corpus(name)
+            return corpus.train if self.split is Split.train else corpus.test
+        return load_corpus(
+            name,
+            text_column=self.text_column,
+            label_column=self.label_column,
+            id_column=self.id_column,
+            vocabulary=self.vocabulary,
+        ).train
+
+
+def load_model(folder: Path, device: str | None = None) -> BayesianSMM:
+    """Read a model folder."""
+    from docsigma.models import BayesianSMM
+
+    model = BayesianSMM.load(folder)
+    return model if device is None else model.set_params(device=device)
+
+
+def count_for(model: BayesianSMM, documents: Documents) -> CountedDocuments:
+    """Count documents by the model's words."""
+    import numpy as np
+
+    from docsigma.counts import CountedDocuments
+
+    if model.vocabulary_ is not None:
+        return model.vocabulary_.count_documents(documents)
+    if documents.counts is None:
+        raise InputError(
+            "the model does not know its words, so it can embed counts but no texts"
+        )
+    n_columns = documents.counts.shape[1]
+    if n_columns != model.n_features_in_:
+        raise InputError(
+            f"{documents.source} has {n_columns} columns, the model was fitted on "
+            f"{model.n_features_in_}"
+        )
+    tokens = np.asarray(documents.counts.sum(axis=1)).ravel().astype(np.int64)
+    return CountedDocuments(documents.counts, tokens, np.zeros_like(tokens))
+
+
+def check_writable(path: Path, *, folder: bool = False) -> None:
+    """Refuse an output that cannot be written, before any work is done."""
+    parent = path.absolute().parent
+    if not parent.is_dir():
+        raise InputError(f"cannot write {path}: there is no folder {parent}")
+    if not os.access(parent, os.W_OK):
+        raise InputError(f"cannot write {path}: the folder {parent} is not writable")
+    if folder:
+        if path.exists() and not path.is_dir():
+            raise InputError(f"cannot write the folder {path}: a file has that name")
+        if (
+            path.is_dir()
+            and any(path.iterdir())
+            and not (path / "config.json").is_file()
+        ):
+            raise InputError(
+                f"cannot write the folder {path}: it exists and is not a docsigma "
+                "folder (it has no config.json)"
+            )
+    elif path.is_dir():
+        raise InputError(f"cannot write {path}: it is a folder")
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON object; NaN becomes null."""
+    typer.echo(json.dumps(_safe(value), indent=2))
+
+
+def _safe(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _safe(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_safe(item) for item in value]
+    if isinstance(value, float) and (value != value or abs(value) == float("inf")):
+        return None
+    return value
+
+
+def table(title: str, *columns: str) -> Table:
+    """Make a plain table; columns that start with ``>`` are right-aligned."""
+    from rich import box
+    from rich.table import Table
+
+    result = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
+    for name in columns:
+        right = name.startswith(">")
+        result.add_column(name.lstrip(">"), justify="right" if right else "left")
+    return result
+
+
+def show(*items: Any) -> None:
+    """Print tables and lines to standard output, as wide as the terminal."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else 100
+    console = Console(width=width, highlight=False)
+    for item in items:
+        console.print(item)
+
+
+def number(value: float, digits: int = 1) -> str:
+    """Write a number with a thin space every three digits.
+
+    Examples
+    --------
+    >>> number(1234567.0, 0)
+    '1 234 567'
+    """
+    return f"{value:,.{digits}f}".replace(",", " ")

@@ -1,0 +1,82 @@
+"""Settings of a fit: flags over a TOML file over defaults."""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Settings", "read_settings"]
+
+# Names of the command line where they differ from the estimator's.
+ALIASES = {"components": "n_components", "draws": "n_draws", "seed": "random_state"}
+COUNTING = {
+    "min_df",
+    "max_df",
+    "max_features",
+    "lowercase",
+    "stop_words",
+    "token_pattern",
+    "ngram_range",
+    "strip_accents",
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a fit is made with.
+
+    Attributes
+    ----------
+    model : dict
+        Parameters of the estimator.
+    counting : dict
+        Settings of the vocabulary.
+    """
+
+    model: dict[str, Any]
+    counting: dict[str, Any]
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as handle:
+            return tomllib.load(handle)
+    except FileNotFoundError as error:
+        raise InputError(f"there is no file {path}") from error
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is no TOML file: {error}") from error
+
+
+def read_settings(flags: dict[str, Any], config: Path | None) -> Settings:
+    """Merge flags and a TOML file; a flag that is None was not given.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or has an unknown key.
+    """
+    from docsigma.models import BayesianSMM
+
+    known = set(inspect.signature(BayesianSMM).parameters)
+    values = {} if config is None else _from_file(config)
+    values = {ALIASES.get(k, k).replace("-", "_"): v for k, v in values.items()}
+    for name in values:
+        if name not in known | COUNTING:
+            names = ", ".join(sorted(known | COUNTING))
+            raise InputError(f"{config} has an unknown key {name!r}; known are {names}")
+    for name, value in flags.items():
+        if value is not None:
+            values[ALIASES.get(name, name)] = value
+    if "ngram_range" in values:
+        values["ngram_range"] = tuple(values["ngram_range"])
+    return Settings(
+        model={k: v for k, v in values.items() if k in known},
+        counting={k: v for k, v in values.items() if k in COUNTING},
+    )

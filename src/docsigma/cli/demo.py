@@ -1,0 +1,88 @@
+"""`docsigma demo`: the main job on the embedded corpus."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from docsigma.cli import _common
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from docsigma.experiments.demo import DemoResult
+
+__all__ = ["demo"]
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the model and plots.")] = Path(
+        "demo"
+    ),
+    components: Annotated[int, typer.Option(help="Size of an embedding.")] = 50,
+    max_iter: Annotated[int, typer.Option(help="Passes over the corpus.")] = 150,
+) -> None:
+    """Fit on docstrings, embed held-out ones, print a table, write plots."""
+    from docsigma.experiments.demo import run_demo
+
+    try:
+        out.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder {out}: {error.strerror}") from error
+    _common.check_writable(out / "model", folder=True)
+    result = run_demo(
+        out,
+        n_components=components,
+        max_iter=max_iter,
+        verbose=sys.stderr.isatty(),
+        say=typer.echo,
+    )
+    _common.show(*_tables(result))
+    typer.echo(
+        f"Next: docsigma topics {out / 'model'} docstrings; docsigma embed "
+        f"{out / 'model'} YOUR_FILE.csv --out embeddings.parquet"
+    )
+
+
+def _tables(result: DemoResult) -> list[object]:
+    p = result.perplexity
+    lines = _common.table(
+        f"Perplexity of {_common.number(p.n_documents, 0)} held-out documents",
+        "model",
+        ">corpus",
+        ">per document",
+    )
+    corpus = f"{p.corpus:.0f} ± {p.standard_error:.0f}"
+    lines.add_row("Bayesian SMM (bound)", corpus, f"{p.per_document:.0f}")
+    lines.add_row(
+        "uni-gram", f"{p.unigram_corpus:.0f}", f"{p.unigram_per_document:.0f}"
+    )
+
+    order = result.by_certainty()
+    labels = result.test.labels
+    assert labels is not None
+    certain = _common.table(
+        "The most and the least certain", "document", "label", ">words", ">variance"
+    )
+    for position, row in enumerate([*order[:4], *order[-4:]]):
+        certain.add_row(
+            result.test.ids[row],
+            labels[row],
+            str(result.n_tokens[row]),
+            f"{result.posterior.total_variance[row]:.2f}",
+            end_section=position == 3,
+        )
+
+    # A document of middling certainty stands for the rest.
+    row = int(order[len(order) // 4])
+    near = _common.table(
+        f"Nearest to {result.test.ids[row]} (Wasserstein-2)",
+        "document",
+        "label",
+        ">distance",
+    )
+    for other, distance in result.neighbours(row):
+        near.add_row(result.test.ids[other], labels[other], f"{distance:.2f}")
+    return [lines, certain, near]

@@ -1,0 +1,212 @@
+"""`docsigma fit`: a corpus in, a model folder out."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from docsigma.cli import _common
+from docsigma.cli._settings import read_settings
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from docsigma.counts import Vocabulary
+    from docsigma.inference.paper import PaperTrainer
+
+__all__ = ["checkpoint_path", "fit"]
+
+
+class _Interrupt:
+    """Ctrl-C ends the training after the pass under way; a second one at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    @contextlib.contextmanager
+    def watch(self) -> Iterator[None]:
+        """Catch SIGINT and SIGTERM inside the block."""
+
+        def note(number: int, frame: Any) -> None:
+            if self.asked:
+                signal.default_int_handler(number, frame)
+            self.asked = True
+
+        before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def __call__(self, trainer: PaperTrainer) -> bool:  # noqa: ARG002
+        return self.asked
+
+
+def checkpoint_path(out: Path) -> Path:
+    """Give the file that holds the checkpoint of a fit to `out`."""
+    return out.with_name(f"{out.name}.checkpoint.safetensors")
+
+
+def fit(
+    corpus: Annotated[str, typer.Argument(help="Corpus: a name, or a file or folder.")],
+    out: Annotated[Path, typer.Option(help="Model folder to write.")],
+    components: Annotated[
+        int | None, typer.Option(help="Size of an embedding.")
+    ] = None,
+    l1: Annotated[float | None, typer.Option(help="Weight of |T|.")] = None,
+    l2: Annotated[
+        float | None, typer.Option(help="Weight of half of T squared.")
+    ] = None,
+    prior_precision: Annotated[
+        float | None, typer.Option(help="Precision of the prior over embeddings.")
+    ] = None,
+    solver: Annotated[str | None, typer.Option(help="Training algorithm.")] = None,
+    max_iter: Annotated[int | None, typer.Option(help="Passes at the most.")] = None,
+    tol: Annotated[
+        float | None, typer.Option(help="Relative growth of the bound that ends it.")
+    ] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Adam's step.")] = None,
+    draws: Annotated[
+        int | None, typer.Option(help="Draws a document and pass.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of all randomness.")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, or auto (the default).")
+    ] = None,
+    min_df: Annotated[
+        int | None, typer.Option(help="Keep words of at least this many documents.")
+    ] = None,
+    max_features: Annotated[
+        int | None, typer.Option(help="Keep only this many words, the most frequent.")
+    ] = None,
+    stop_words: Annotated[
+        str | None, typer.Option(help="`english` leaves out its stop words.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file of the same settings; flags win.")
+    ] = None,
+    text_column: _common.TextColumn = "text",
+    label_column: _common.LabelColumn = "label",
+    id_column: _common.IdColumn = "id",
+    vocabulary: _common.VocabularyFile = None,
+    checkpoint_every: Annotated[
+        int, typer.Option(help="Passes between two checkpoints.")
+    ] = 50,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the last checkpoint.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    as_json: _common.JsonFlag = False,
+) -> None:
+    """Learn a model from a corpus and write it to a folder.
+
+    Example: docsigma fit docstrings --out model --components 50 --max-iter 200
+    """
+    from docsigma.models import BayesianSMM
+
+    settings = read_settings(
+        {
+            "components": components,
+            "l1": l1,
+            "l2": l2,
+            "prior_precision": prior_precision,
+            "solver": solver,
+            "max_iter": max_iter,
+            "tol": tol,
+            "learning_rate": learning_rate,
+            "draws": draws,
+            "seed": seed,
+            "device": device,
+            "min_df": min_df,
+            "max_features": max_features,
+            "stop_words": stop_words,
+        },
+        config,
+    )
+    settings.model.setdefault("random_state", 0)
+    _common.check_writable(out, folder=True)
+    bar = not (quiet or as_json) and sys.stderr.isatty()
+    model = BayesianSMM(**{**settings.model, "verbose": bar})
+    model._validate_params()
+    reader = _common.DocumentOptions(
+        text_column, label_column, id_column, vocabulary, _common.Split.train
+    )
+    documents = reader.load(corpus)
+    counts, words = _count(documents, settings.counting)
+    if counts.sum() <= 0:
+        raise InputError(f"{corpus} holds no word: every count is zero")
+    checkpoint = checkpoint_path(out)
+    if resume and not checkpoint.is_file():
+        raise InputError(f"there is no checkpoint {checkpoint} to resume from")
+
+    interrupt = _Interrupt()
+    started = time.perf_counter()
+    with interrupt.watch():
+        model.fit(
+            counts,
+            callback=interrupt,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            resume=resume,
+        )
+    if interrupt.asked and model.n_iter_ < model.max_iter and not model.converged_:
+        typer.echo(
+            f"docsigma: stopped after pass {model.n_iter_} of {model.max_iter}; the "
+            f"same command with --resume goes on from {checkpoint}",
+            err=True,
+        )
+        raise typer.Exit(130)
+    if words is not None:
+        model.set_vocabulary(words)
+    model.save(out)
+    checkpoint.unlink(missing_ok=True)
+    last = model.history_[-1]
+    report = {
+        "model": str(out),
+        "corpus": corpus,
+        "n_documents": int(counts.shape[0]),
+        "n_tokens": int(counts.sum()),
+        "n_features": int(counts.shape[1]),
+        "n_components": int(model.n_components),
+        "n_iter": int(model.n_iter_),
+        "converged": bool(model.converged_),
+        "bound": last["bound"],
+        "bound_per_token": last["bound"] / float(counts.sum()),
+        "kl": last["kl"],
+        "sparsity": last["sparsity"],
+        "seconds": time.perf_counter() - started,
+    }
+    if as_json:
+        _common.print_json(report)
+        return
+    rows = _common.table(f"{corpus} -> {out}", "what", ">value")
+    rows.add_row("documents", _common.number(counts.shape[0], 0))
+    rows.add_row("tokens", _common.number(report["n_tokens"], 0))
+    rows.add_row("words in the vocabulary", _common.number(counts.shape[1], 0))
+    rows.add_row("size of an embedding", str(model.n_components))
+    ended = "bound converged" if model.converged_ else "max_iter reached"
+    rows.add_row("passes", f"{model.n_iter_} ({ended})")
+    rows.add_row("bound per token", f"{report['bound_per_token']:.4f} nats")
+    rows.add_row("KL to the prior, a document", f"{last['kl']:.2f} nats")
+    rows.add_row("loadings that are zero", f"{100 * last['sparsity']:.1f} %")
+    rows.add_row("time", f"{report['seconds']:.0f} s")
+    _common.show(rows)
+
+
+def _count(documents: Any, counting: dict[str, Any]) -> tuple[Any, Vocabulary | None]:
+    from docsigma.counts import Vocabulary
+
+    if documents.texts is not None:
+        words, counted = Vocabulary.fit_count(documents.texts, **counting)
+        return counted.counts, words
+    if documents.words is None:
+        return documents.counts, None
+    return documents.counts, Vocabulary.from_words(documents.words)

@@ -1,0 +1,58 @@
+"""`docsigma info` and `docsigma corpora`: what there is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from docsigma.cli import _common
+
+__all__ = ["corpora", "info"]
+
+
+def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
+    """Print what a model folder holds."""
+    smm = _common.load_model(model)
+    last = smm.history_[-1]
+    report = {
+        "kind": type(smm).__name__,
+        "n_components": int(smm.n_components),
+        "n_features": int(smm.n_features_in_),
+        "has_vocabulary": smm.vocabulary_ is not None,
+        "n_iter": int(smm.n_iter_),
+        "converged": bool(smm.converged_),
+        "bound": last["bound"],
+        "kl": last["kl"],
+        "sparsity": float((smm.components_ == 0).mean()),
+        "training_seconds": last["seconds"],
+        "parameters": {k: v for k, v in smm.get_params().items() if k != "verbose"},
+    }
+    if as_json:
+        _common.print_json(report)
+        return
+    rows = _common.table(f"{report['kind']} in {model}", "what", ">value")
+    rows.add_row("size of an embedding", str(smm.n_components))
+    known = "known" if smm.vocabulary_ is not None else "not known"
+    rows.add_row("words", f"{_common.number(smm.n_features_in_, 0)} ({known})")
+    rows.add_row("passes", f"{smm.n_iter_} in {last['seconds']:.0f} s")
+    rows.add_row("converged", "yes" if smm.converged_ else "no")
+    rows.add_row("bound", _common.number(last["bound"], 0))
+    rows.add_row("KL to the prior, a document", f"{last['kl']:.2f} nats")
+    rows.add_row("loadings that are zero", f"{100 * report['sparsity']:.1f} %")
+    for name, value in report["parameters"].items():
+        rows.add_row(name, str(value))
+    _common.show(rows)
+
+
+def corpora(as_json: _common.JsonFlag = False) -> None:
+    """List the corpora that go by a name."""
+    from docsigma.corpora import available_corpora
+
+    found = available_corpora()
+    if as_json:
+        _common.print_json([asdict(entry) for entry in found])
+        return
+    rows = _common.table("Corpora", "name", "at hand", "what", "how")
+    for entry in found:
+        at_hand = "yes" if entry.available else "no"
+        rows.add_row(entry.name, at_hand, entry.description, entry.how)
+    _common.show(rows, "Any file or folder of documents works in place of a name.")

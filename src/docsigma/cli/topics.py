@@ -1,0 +1,67 @@
+"""`docsigma topics`: what the dimensions and the groups are about."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from docsigma.cli import _common
+
+__all__ = ["topics"]
+
+
+def topics(
+    model: _common.ModelFolder,
+    docs: Annotated[
+        str | None,
+        typer.Argument(metavar="[DOCS]", help="Corpus, file or folder to group."),
+    ] = None,
+    words: Annotated[int, typer.Option(help="Words a dimension or group.", min=1)] = 8,
+    clusters: Annotated[int, typer.Option(help="Number of groups.")] = 10,
+    split: _common.SplitOption = _common.Split.test,
+    text_column: _common.TextColumn = "text",
+    label_column: _common.LabelColumn = "label",
+    id_column: _common.IdColumn = "id",
+    vocabulary: _common.VocabularyFile = None,
+    as_json: _common.JsonFlag = False,
+) -> None:
+    """Print the words of each dimension or, with documents, of groups of them."""
+    from docsigma.models.topics import cluster_documents, describe_dimensions
+
+    smm = _common.load_model(model)
+    if docs is None:
+        dimensions = describe_dimensions(smm, words)
+        if as_json:
+            _common.print_json({"dimensions": [asdict(d) for d in dimensions]})
+            return
+        rows = _common.table(
+            f"Dimensions of {model}", ">dim", ">weight", "top words", "bottom words"
+        )
+        for d in dimensions:
+            top, bottom = ", ".join(d.top), ", ".join(d.bottom)
+            rows.add_row(str(d.index), f"{d.weight:.2f}", top, bottom)
+        _common.show(rows)
+        return
+    reader = _common.DocumentOptions(
+        text_column, label_column, id_column, vocabulary, split
+    )
+    documents = reader.load(docs)
+    q = smm.posterior(_common.count_for(smm, documents).counts)
+    groups = cluster_documents(smm, q, clusters, words)
+    if as_json:
+        rows_json = [
+            asdict(g) | {"nearest": [documents.ids[i] for i in g.nearest]}
+            for g in groups
+        ]
+        _common.print_json({"clusters": rows_json})
+        return
+    rows = _common.table(
+        f"Groups of {docs}", ">documents", ">variance", "words", "nearest document"
+    )
+    for g in groups:
+        nearest = documents.ids[g.nearest[0]]
+        variance = f"{g.mean_total_variance:.2f}"
+        rows.add_row(str(g.size), variance, ", ".join(g.words), nearest)
+    _common.show(rows)

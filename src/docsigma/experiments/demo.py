@@ -1,0 +1,124 @@
+"""The demo: one corpus from text to Gaussians, in about two minutes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from docsigma.corpora import load_corpus
+from docsigma.counts import Vocabulary
+from docsigma.experiments.figures import (
+    bound_over_time,
+    document_map,
+    variance_against_length,
+)
+from docsigma.models import BayesianSMM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from docsigma.corpora import Documents
+    from docsigma.metrics import Perplexity
+    from docsigma.posterior import GaussianPosterior
+
+__all__ = ["DemoResult", "run_demo"]
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """What the demo found.
+
+    Attributes
+    ----------
+    model : BayesianSMM
+        The model.
+    test : Documents
+        The held-out documents.
+    n_tokens : array
+        Their lengths, in known tokens.
+    posterior : GaussianPosterior
+        Their Gaussians.
+    perplexity : Perplexity
+        Of the held-out documents.
+    """
+
+    model: BayesianSMM
+    test: Documents
+    n_tokens: np.ndarray[Any, Any]
+    posterior: GaussianPosterior
+    perplexity: Perplexity
+
+    def by_certainty(self) -> np.ndarray[Any, Any]:
+        """Rows of the documents, the most certain first."""
+        return np.argsort(self.posterior.total_variance, kind="stable")
+
+    def neighbours(self, row: int, n: int = 5) -> list[tuple[int, float]]:
+        """Nearest documents to `row` in Wasserstein-2 distance, with the distance.
+
+        For diagonal Gaussians it is the Euclidean distance of [mean, std].
+        """
+        q = self.posterior
+        vectors = np.hstack([q.mean, np.sqrt(q.variance)])
+        distance = np.linalg.norm(vectors - vectors[row], axis=1)
+        order = [i for i in np.argsort(distance, kind="stable") if i != row][:n]
+        return [(int(i), float(distance[i])) for i in order]
+
+
+def run_demo(
+    folder: Path,
+    *,
+    corpus: str = "docstrings",
+    n_components: int = 50,
+    max_iter: int = 150,
+    verbose: bool = False,
+    say: Callable[[str], object] = print,
+) -> DemoResult:
+    """Fit on the corpus's training half, embed the other half, save model and plots.
+
+    Parameters
+    ----------
+    folder : path
+        Takes ``model/`` and the plots.
+    corpus : str, default="docstrings"
+        A named corpus of texts with labels.
+    n_components, max_iter : int
+        Of the model. Step size and passes are set for a short demo.
+    verbose : bool, default=False
+        Whether a progress bar is shown.
+    say : callable, default=print
+        Takes a line on each step.
+    """
+    loaded = load_corpus(corpus)
+    assert loaded.train.texts is not None
+    words, counted = Vocabulary.fit_count(loaded.train.texts, min_df=3)
+    say(
+        f"{corpus}: {len(loaded.train)} training and {len(loaded.test)} held-out "
+        f"documents, {len(words)} words"
+    )
+    model = BayesianSMM(
+        n_components,
+        max_iter=max_iter,
+        learning_rate=0.03,
+        random_state=0,
+        verbose=verbose,
+    )
+    model.fit(counted.counts).set_vocabulary(words)
+    model.save(folder / "model")
+    say(f"fitted in {model.history_[-1]['seconds']:.0f} s, saved to {folder / 'model'}")
+    held_out = words.count_documents(loaded.test)
+    q = model.posterior(held_out.counts)
+    perplexity = model.perplexity(held_out.counts, posterior=q)
+    figures = {
+        "bound.png": bound_over_time(model.history_, int(counted.n_tokens.sum())),
+        "uncertainty.png": variance_against_length(
+            q, held_out.n_tokens, 1 / model.prior_precision
+        ),
+        "map.png": document_map(q, loaded.test.labels or ["document"] * len(q)),
+    }
+    for name, figure in figures.items():
+        figure.savefig(folder / name)
+    say(f"plots: {', '.join(str(folder / name) for name in figures)}")
+    return DemoResult(model, loaded.test, held_out.n_tokens, q, perplexity)

@@ -1,0 +1,194 @@
+"""Figures of a training and of documents as Gaussians."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
+
+    from docsigma.posterior import GaussianPosterior
+
+__all__ = ["bound_over_time", "document_map", "variance_against_length"]
+
+# Okabe and Ito's palette: told apart by readers with any kind of colour vision.
+PALETTE = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#D55E00",
+    "#CC79A7",
+    "#56B4E9",
+    "#B8A800",
+    "#000000",
+)
+
+
+def _figure(width: float = 6.4, height: float = 4.2) -> tuple[Figure, Any]:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise InputError("plots need: pip install docsigma[plots]") from error
+    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def bound_over_time(history: Sequence[dict[str, Any]], n_tokens: int) -> Figure:
+    """Draw the bound a token, and the KL, over the seconds of a training.
+
+    Parameters
+    ----------
+    history : list of dict
+        ``history_`` of a model.
+    n_tokens : int
+        Tokens of the training corpus.
+    """
+    figure, axes = _figure()
+    seconds = [row["seconds"] for row in history]
+    bound = np.array([row["bound"] for row in history]) / n_tokens
+    axes.plot(seconds, bound, color=PALETTE[0])
+    axes.set_xlabel("seconds")
+    axes.set_ylabel("bound per token (nats)", color=PALETTE[0])
+    # The first passes fall far below the rest and would flatten the curve.
+    axes.set_ylim(np.quantile(bound, 0.03), bound.max() + 0.02 * np.ptp(bound))
+    twin = axes.twinx()
+    twin.spines["top"].set_visible(False)
+    twin.plot(seconds, [row["kl"] for row in history], color=PALETTE[3], linestyle="--")
+    twin.set_ylabel("KL to the prior per document (nats)", color=PALETTE[3])
+    twin.set_ylim(bottom=0)
+    axes.set_title(f"Training: {len(history)} passes")
+    return figure
+
+
+def variance_against_length(
+    posterior: GaussianPosterior, n_tokens: ArrayLike, prior_variance: float
+) -> Figure:
+    """Draw total variance against document length: the paper's uncertainty figure.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        Of the documents.
+    n_tokens : array of shape (n_documents,)
+        Their lengths, in known tokens.
+    prior_variance : float
+        Variance of the prior in each dimension.
+    """
+    figure, axes = _figure()
+    lengths = np.asarray(n_tokens)
+    axes.scatter(
+        np.maximum(lengths, 1),
+        posterior.total_variance,
+        s=7,
+        alpha=0.35,
+        linewidths=0,
+        color=PALETTE[0],
+    )
+    prior = posterior.n_components * prior_variance
+    axes.axhline(prior, color=PALETTE[3], linestyle="--", linewidth=1)
+    axes.annotate(
+        "prior: nothing known",
+        (1, prior),
+        xycoords=("axes fraction", "data"),
+        xytext=(-4, -4),
+        textcoords="offset points",
+        color=PALETTE[3],
+        ha="right",
+        va="top",
+    )
+    axes.set_xscale("log")
+    axes.set_ylim(bottom=0, top=1.06 * prior)
+    axes.set_xlabel("words in the document")
+    axes.set_ylabel("total variance (trace of the covariance)")
+    axes.set_title("Short documents are uncertain")
+    return figure
+
+
+def document_map(
+    posterior: GaussianPosterior,
+    labels: Sequence[str],
+    *,
+    n_labels: int = 7,
+    n_ellipses: int = 120,
+    random_state: int = 0,
+) -> Figure:
+    """Draw documents on a plane, each with its one-sigma ellipse.
+
+    The plane is the one that separates the most frequent labels best (linear
+    discriminants of the means), so the ellipses are exact: a linear map of a
+    Gaussian is a Gaussian.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        Of the documents.
+    labels : sequence of str
+        One a document; decides the colours.
+    n_labels : int, default=7
+        How many of the most frequent labels are drawn.
+    n_ellipses : int, default=120
+        How many documents get an ellipse; more would hide each other.
+    random_state : int, default=0
+        Decides which.
+    """
+    from matplotlib.patches import Ellipse
+    from sklearn.decomposition import PCA
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    names, counts = np.unique(np.asarray(labels), return_counts=True)
+    chosen = names[np.argsort(-counts, kind="stable")[: min(n_labels, len(PALETTE))]]
+    rows = np.flatnonzero(np.isin(labels, chosen))
+    means = np.asarray(posterior.mean[rows], dtype=np.float64)
+    kinds = np.asarray(labels)[rows]
+    if len(chosen) > 2:
+        plane = LinearDiscriminantAnalysis(
+            n_components=2, solver="eigen", shrinkage=0.1
+        )
+        basis = np.linalg.qr(plane.fit(means, kinds).scalings_[:, :2])[0]
+    else:
+        basis = PCA(min(2, means.shape[1])).fit(means).components_.T
+    if basis.shape[1] < 2:
+        raise InputError(
+            f"a map needs two dimensions, the posterior has {posterior.n_components}"
+        )
+    points = (means - means.mean(axis=0)) @ basis
+    figure, axes = _figure(7.2, 5.4)
+    colours = dict(zip(chosen, PALETTE, strict=False))
+    for name in chosen:
+        inside = kinds == name
+        axes.scatter(*points[inside].T, s=6, color=colours[name], label=name)
+    drawn = np.random.default_rng(random_state).permutation(len(rows))[:n_ellipses]
+    for row in drawn:
+        spread = posterior.variance[rows[row]][:, None] * basis
+        values, vectors = np.linalg.eigh(basis.T @ spread)
+        angle = np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1]))
+        width, height = 2 * np.sqrt(values[::-1])
+        axes.add_patch(
+            Ellipse(
+                points[row],
+                width,
+                height,
+                angle=angle,
+                facecolor=colours[kinds[row]],
+                edgecolor=colours[kinds[row]],
+                alpha=0.13,
+                linewidth=0.8,
+            )
+        )
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set_xlabel("first discriminant of the means")
+    axes.set_ylabel("second discriminant")
+    axes.set_title("Documents with their one-sigma ellipses")
+    axes.legend(
+        markerscale=2.5, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0)
+    )
+    return figure

@@ -1,0 +1,164 @@
+"""What the dimensions of a model, and the groups of its documents, are about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.cluster import KMeans
+
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from docsigma.models.bayesian_smm import BayesianSMM
+    from docsigma.posterior import GaussianPosterior
+
+__all__ = ["Cluster", "Dimension", "cluster_documents", "describe_dimensions"]
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """The words at the two ends of one dimension.
+
+    Attributes
+    ----------
+    index : int
+        Which dimension.
+    top, bottom : list of str
+        Words that a large, and a small, value makes likelier; strongest first.
+    weight : float
+        Standard deviation of its loadings under the uni-gram: how much it matters.
+    """
+
+    index: int
+    top: list[str]
+    bottom: list[str]
+    weight: float
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A group of documents that lie together.
+
+    Attributes
+    ----------
+    size : int
+        Number of documents.
+    words : list of str
+        Words that are likelier here than in the whole, strongest first.
+    nearest : list of int
+        The documents nearest to the centre.
+    mean_total_variance : float
+        How unsure the members are, on average.
+    """
+
+    size: int
+    words: list[str]
+    nearest: list[int]
+    mean_total_variance: float
+
+
+def _words(model: BayesianSMM) -> NDArray[Any]:
+    if model.vocabulary_ is None:
+        raise InputError(
+            "the model does not know its words; call `set_vocabulary` before saving"
+        )
+    return np.asarray(model.vocabulary_.words, dtype=object)
+
+
+def _strongest(scores: NDArray[Any], words: NDArray[Any], n_words: int) -> list[str]:
+    order = np.argsort(-scores, kind="stable")[:n_words]
+    return [str(word) for word in words[order]]
+
+
+def _lift(model: BayesianSMM, direction: NDArray[Any]) -> NDArray[Any]:
+    r"""How much each word's share grows on the way from the origin to `direction`.
+
+    :math:`\sqrt{p_i}\, t_i \delta`: the change of the logit alone would put words
+    seen two or three times first; the root of the frequency holds them down.
+    """
+    unigram = np.exp(model.training_log_unigram_)
+    loadings = model.components_.T.astype(np.float64)
+    centred = loadings - unigram @ loadings
+    result: NDArray[Any] = np.sqrt(unigram) * (centred @ direction)
+    return result
+
+
+def describe_dimensions(model: BayesianSMM, n_words: int = 10) -> list[Dimension]:
+    """Give the words at both ends of each dimension, heaviest dimension first.
+
+    Examples
+    --------
+    >>> from docsigma import BayesianSMM, load_corpus
+    >>> train = load_corpus("synthetic").train
+    >>> smm = BayesianSMM(3, max_iter=20, random_state=0).fit(train.counts)
+    >>> len(describe_dimensions(smm.set_vocabulary(train.words))[0].top)
+    10
+    """
+    words = _words(model)
+    unigram = np.exp(model.training_log_unigram_)
+    loadings = model.components_.T.astype(np.float64)
+    centred = loadings - unigram @ loadings
+    weights = np.sqrt(unigram @ (centred * centred))
+    result = []
+    for index in np.argsort(-weights, kind="stable"):
+        direction = np.zeros(len(weights))
+        direction[index] = 1.0
+        lift = _lift(model, direction)
+        result.append(
+            Dimension(
+                int(index),
+                _strongest(lift, words, n_words),
+                _strongest(-lift, words, n_words),
+                float(weights[index]),
+            )
+        )
+    return result
+
+
+def cluster_documents(
+    model: BayesianSMM,
+    posterior: GaussianPosterior,
+    n_clusters: int = 10,
+    n_words: int = 10,
+) -> list[Cluster]:
+    """Group documents by k-means on their means, and name each group by its words.
+
+    The words are those that the way from the mean of all documents to the centre
+    makes likelier, as in the paper's topic discovery. Largest group first.
+
+    Parameters
+    ----------
+    model : BayesianSMM
+        The model, with its vocabulary.
+    posterior : GaussianPosterior
+        Of the documents.
+    n_clusters : int, default=10
+        Number of groups.
+    n_words : int, default=10
+        Words a group.
+    """
+    words = _words(model)
+    if not 1 <= n_clusters <= len(posterior):
+        raise InputError(
+            f"`n_clusters` must be from 1 to the {len(posterior)} documents, got "
+            f"{n_clusters}"
+        )
+    means = np.asarray(posterior.mean, dtype=np.float64)
+    kmeans = KMeans(n_clusters, n_init=4, random_state=model.seed_).fit(means)
+    result = []
+    for number, centre in enumerate(kmeans.cluster_centers_):
+        members = np.flatnonzero(kmeans.labels_ == number)
+        distance = np.square(means[members] - centre).sum(axis=1)
+        result.append(
+            Cluster(
+                len(members),
+                _strongest(_lift(model, centre - means.mean(axis=0)), words, n_words),
+                members[np.argsort(distance, kind="stable")[:3]].tolist(),
+                float(posterior.total_variance[members].mean()),
+            )
+        )
+    return sorted(result, key=lambda cluster: -cluster.size)

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from docsigma import GaussianPosterior
+from docsigma.experiments.demo import run_demo
+from docsigma.experiments.figures import document_map, variance_against_length
+
+
+def test_demo_writes_model_and_plots_and_beats_the_unigram(tmp_path):
+    lines = []
+    result = run_demo(tmp_path, n_components=5, max_iter=15, say=lines.append)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"model", "bound.png", "uncertainty.png", "map.png"}
+    assert result.perplexity.corpus < result.perplexity.unigram_corpus
+    order = result.by_certainty()
+    variance = result.posterior.total_variance
+    assert variance[order[0]] < variance[order[-1]]
+    neighbours = result.neighbours(3, n=4)
+    assert len(neighbours) == 4
+    assert all(row != 3 for row, _ in neighbours)
+    assert any("plots" in line for line in lines)
+
+
+@pytest.mark.parametrize("n_labels", [1, 2, 5])
+def test_document_map_takes_any_number_of_labels(n_labels, tmp_path):
+    random = np.random.default_rng(0)
+    q = GaussianPosterior(random.standard_normal((40, 4)), np.full((40, 4), 0.1))
+    labels = [f"label {i % n_labels}" for i in range(40)]
+    document_map(q, labels).savefig(tmp_path / "map.png")
+    variance_against_length(q, np.arange(40), 0.1).savefig(tmp_path / "length.png")
+    assert (tmp_path / "map.png").stat().st_size > 10_000

@@ -223,8 +223,22 @@ def test_verbose_shows_bound_and_rate(corpus, capsys):
 
 def test_callback_can_stop_the_training(corpus):
     model = BayesianSMM(2, max_iter=50, random_state=0)
-    model.fit(corpus.train.counts, callback=lambda trainer: trainer.epoch == 4)
+    model.fit(corpus.train.counts, callback=lambda now: now.epoch == 4)
     assert model.n_iter_ == 4
+
+
+def test_a_snapshot_is_the_model_of_a_shorter_training(corpus):
+    kept = []
+
+    def keep(now):
+        if now.epoch == 6:
+            kept.append(now.snapshot())
+
+    counts = corpus.train.counts
+    BayesianSMM(2, max_iter=12, random_state=0).fit(counts, callback=keep)
+    short = BayesianSMM(2, max_iter=6, random_state=0).fit(counts)
+    np.testing.assert_array_equal(kept[0].components_, short.components_)
+    np.testing.assert_array_equal(kept[0].transform(counts), short.transform(counts))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from docsigma.counts import Vocabulary
-    from docsigma.inference.paper import PaperTrainer
+    from docsigma.models import TrainingPass
 
 __all__ = ["checkpoint_path", "fit"]
 
@@ -46,7 +46,7 @@ class _Interrupt:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def __call__(self, trainer: PaperTrainer) -> bool:  # noqa: ARG002
+    def __call__(self, now: TrainingPass) -> bool:  # noqa: ARG002
         return self.asked
 
 

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from docsigma.models.bayesian_smm import BayesianSMM
+from docsigma.models.training_pass import TrainingPass
 
-__all__ = ["BayesianSMM"]
+__all__ = ["BayesianSMM", "TrainingPass"]

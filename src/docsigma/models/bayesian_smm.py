@@ -6,23 +6,12 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 import torch
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    _fit_context,
-)
+from sklearn.base import _fit_context, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import (
-    check_is_fitted,
-    check_non_negative,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted
 
-from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
 from docsigma.inference.diagonal import DiagonalGaussian
 from docsigma.inference.draws import generator, standard_normals
@@ -34,16 +23,18 @@ from docsigma.inference.point_loadings import PointLoadings
 from docsigma.inference.prior import IsotropicPrior
 from docsigma.metrics.perplexity import Perplexity, perplexity
 from docsigma.models import _storage
+from docsigma.models._count_model import CountModel
 from docsigma.models._devices import choose_device
 from docsigma.models._progress import ProgressBar
+from docsigma.models.training_pass import TrainingPass
 from docsigma.posterior import GaussianPosterior
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
+    import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
-    from sklearn.feature_extraction.text import CountVectorizer
 
 __all__ = ["BayesianSMM"]
 
@@ -51,7 +42,7 @@ __all__ = ["BayesianSMM"]
 LOADINGS_KEY = 2**32
 
 
-class BayesianSMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BayesianSMM(CountModel):
     r"""Bayesian subspace multinomial model: documents as Gaussians.
 
     Each document's word counts come from a multinomial whose log probabilities lie
@@ -224,20 +215,13 @@ class BayesianSMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
         X: ArrayLike | sp.csr_matrix,
         y: object = None,  # noqa: ARG002
         *,
-        callback: Callable[[PaperTrainer], object] | None = None,
+        callback: Callable[[TrainingPass], object] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 50,
         resume: bool = False,
@@ -251,8 +235,10 @@ class BayesianSMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         y : ignored
             For scikit-learn.
         callback : callable, default=None
-            Called after each pass with the trainer (``trainer.history[-1]`` is the
-            pass); a true answer ends the training early.
+            Called after each pass with a
+            :class:`~docsigma.models.training_pass.TrainingPass`: its number, the
+            history, and a way to have the model as it is then. A true answer ends
+            the training early.
         checkpoint : path, default=None
             File that takes a checkpoint every `checkpoint_every` passes and at the
             end, for `resume`.
@@ -295,7 +281,7 @@ class BayesianSMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
             def after(current: PaperTrainer) -> bool:
                 bar.update()
-                stop = bool(callback(current)) if callback is not None else False
+                stop = callback is not None and bool(callback(self._pass(current)))
                 if store is not None and (
                     stop or current.epoch % checkpoint_every == 0
                 ):
@@ -305,13 +291,29 @@ class BayesianSMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             self.converged_ = trainer.run(self.max_iter, self.tol, after)
         if store is not None:
             store.write(trainer)
+        return self._adopt(trainer)
+
+    def _adopt(self, trainer: PaperTrainer) -> Self:
+        """Take what a training has come to as the fitted state."""
         self.components_ = trainer.words.loadings.t().cpu().numpy().copy()
         self.log_unigram_ = trainer.words.bias.cpu().numpy().copy()
         self.history_ = trainer.rows()
         self.n_iter_ = trainer.epoch
         self.seed_ = trainer.seed
-        self.vocabulary_: Vocabulary | None = None
+        self.vocabulary_ = None
         return self
+
+    def _pass(self, trainer: PaperTrainer) -> TrainingPass:
+        def snapshot() -> BayesianSMM:
+            model: BayesianSMM = clone(self)
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(self, name):
+                    setattr(model, name, getattr(self, name))
+            model.training_log_unigram_ = self.training_log_unigram_
+            model.converged_ = False
+            return model._adopt(trainer)
+
+        return TrainingPass(trainer.epoch, trainer.rows, snapshot)
 
     def _trainer(
         self, counts: sp.csr_matrix, like: torch.Tensor, seed: int
@@ -358,23 +360,6 @@ class BayesianSMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         counts = self._counted(self._check_counts(X, reset=False))
         return self._arrays(self._infer(counts))
-
-    def transform(self, X: ArrayLike | sp.csr_matrix) -> NDArray[Any]:
-        """Embed documents: their means, or means and variances (see `output`).
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_documents, n_features)
-            Word counts.
-
-        Returns
-        -------
-        array of shape (n_documents, n_components) or (n_documents, 2 n_components)
-        """
-        q = self.posterior(X)
-        if self.output == "mean":
-            return q.mean.copy()
-        return np.hstack([q.mean, q.variance])
 
     def perplexity(
         self,
@@ -452,65 +437,6 @@ class BayesianSMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             seed=self.seed_,
         )
         return np.asarray(evidence.log_evidence.cpu().numpy())
-
-    def set_vocabulary(
-        self, words: Vocabulary | CountVectorizer | Sequence[str]
-    ) -> Self:
-        """Tell the model its words, so that they travel with it.
-
-        Parameters
-        ----------
-        words : Vocabulary, fitted CountVectorizer, or sequence of str
-            One word a column of the training counts.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self)
-        if isinstance(words, Vocabulary):
-            vocabulary = words
-        elif hasattr(words, "build_analyzer"):
-            vocabulary = Vocabulary.from_vectorizer(words)
-        else:
-            vocabulary = Vocabulary.from_words(list(words))
-        if len(vocabulary) != self.n_features_in_:
-            raise InputError(
-                f"the vocabulary has {len(vocabulary)} words, the model was fitted on "
-                f"{self.n_features_in_}"
-            )
-        self.vocabulary_ = vocabulary
-        return self
-
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the model to a folder: safetensors and JSON."""
-        check_is_fitted(self)
-        _storage.save(self, folder)
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Read what :meth:`save` wrote; no code is run."""
-        return _storage.load(cls, folder)
-
-    def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
-        """Names of the columns of :meth:`transform`."""
-        names: NDArray[Any] = super().get_feature_names_out(input_features)
-        if self.output == "mean":
-            return names
-        variances = [f"{name}_variance" for name in names]
-        return np.asarray([*names, *variances], dtype=object)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
-
-    def _check_counts(self, X: ArrayLike | sp.csr_matrix, *, reset: bool) -> Any:
-        checked: Any = validate_data(self, X, accept_sparse="csr", reset=reset)
-        check_non_negative(checked, type(self).__name__)
-        wide = (checked if reset else self.components_).dtype == np.float64
-        counts = sp.csr_matrix(checked, dtype=np.float64 if wide else np.float32)
-        counts.sum_duplicates()
-        return counts
 
     def _tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
         device = choose_device(self.device)

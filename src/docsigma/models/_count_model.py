@@ -1,0 +1,133 @@
+"""What every model of word counts has in common, whatever it learns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils.validation import (
+    check_is_fitted,
+    check_non_negative,
+    validate_data,
+)
+
+from docsigma.counts import Vocabulary
+from docsigma.exceptions import InputError
+from docsigma.models import _storage
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    from docsigma.posterior import GaussianPosterior
+
+__all__ = ["CountModel"]
+
+
+class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A transformer from word counts to embeddings that knows its words.
+
+    A subclass has the parameter ``output``, gives ``components_`` in ``fit``, and
+    defines :meth:`posterior`.
+    """
+
+    output: str
+    n_features_in_: int
+    components_: NDArray[Any]
+    vocabulary_: Vocabulary | None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def posterior(self, X: ArrayLike | sp.csr_matrix) -> GaussianPosterior:
+        """Infer the Gaussian of each document."""
+        raise NotImplementedError
+
+    def transform(self, X: ArrayLike | sp.csr_matrix) -> NDArray[Any]:
+        """Embed documents: their means, or means and variances (see `output`).
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_documents, n_features)
+            Word counts.
+
+        Returns
+        -------
+        array of shape (n_documents, n_components) or (n_documents, 2 n_components)
+        """
+        q = self.posterior(X)
+        if self.output == "mean":
+            return q.mean.copy()
+        return np.hstack([q.mean, q.variance])
+
+    def set_vocabulary(
+        self, words: Vocabulary | CountVectorizer | Sequence[str]
+    ) -> Self:
+        """Tell the model its words, so that they travel with it.
+
+        Parameters
+        ----------
+        words : Vocabulary, fitted CountVectorizer, or sequence of str
+            One word a column of the training counts.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        if isinstance(words, Vocabulary):
+            vocabulary = words
+        elif hasattr(words, "build_analyzer"):
+            vocabulary = Vocabulary.from_vectorizer(words)
+        else:
+            vocabulary = Vocabulary.from_words(list(words))
+        if len(vocabulary) != self.n_features_in_:
+            raise InputError(
+                f"the vocabulary has {len(vocabulary)} words, the model was fitted on "
+                f"{self.n_features_in_}"
+            )
+        self.vocabulary_ = vocabulary
+        return self
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the model to a folder: safetensors and JSON."""
+        check_is_fitted(self)
+        _storage.save(self, folder)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Read what :meth:`save` wrote; no code is run."""
+        return _storage.load(cls, folder)
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
+        """Names of the columns of :meth:`transform`."""
+        names: NDArray[Any] = super().get_feature_names_out(input_features)
+        if self.output == "mean":
+            return names
+        variances = [f"{name}_variance" for name in names]
+        return np.asarray([*names, *variances], dtype=object)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def _check_counts(self, X: ArrayLike | sp.csr_matrix, *, reset: bool) -> Any:
+        checked: Any = validate_data(self, X, accept_sparse="csr", reset=reset)
+        check_non_negative(checked, type(self).__name__)
+        wide = (checked if reset else self.components_).dtype == np.float64
+        counts = sp.csr_matrix(checked, dtype=np.float64 if wide else np.float32)
+        counts.sum_duplicates()
+        return counts

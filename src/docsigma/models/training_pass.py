@@ -1,0 +1,42 @@
+"""What a callback is told after each pass of a training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["TrainingPass"]
+
+
+@dataclass(frozen=True)
+class TrainingPass:
+    """One pass of a training that is under way; the same for every model.
+
+    Attributes
+    ----------
+    epoch : int
+        Passes done, from 1.
+    history : callable
+        Gives one dictionary a pass, as ``history_`` of the fitted model.
+    snapshot : callable
+        Gives a fitted model as the training stands now, independent of what follows.
+
+    Examples
+    --------
+    >>> from docsigma import BayesianSMM, load_corpus
+    >>> halfway = {}
+    >>> def keep(now):
+    ...     if now.epoch == 10:
+    ...         halfway["model"] = now.snapshot()
+    >>> counts = load_corpus("synthetic").train.counts
+    >>> smm = BayesianSMM(3, max_iter=20, random_state=0).fit(counts, callback=keep)
+    >>> halfway["model"].n_iter_, smm.n_iter_
+    (10, 20)
+    """
+
+    epoch: int
+    history: Callable[[], list[dict[str, Any]]]
+    snapshot: Callable[[], Any]

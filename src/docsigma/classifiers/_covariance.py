@@ -1,0 +1,129 @@
+"""Maximum-likelihood covariances that stay positive definite."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["feature_scale", "floor_covariance", "invert", "shared_log_densities"]
+
+
+def feature_scale(
+    X: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Total variance of each feature; a constant feature gets the others' mean.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 5.0], [2.0, 5.0]])
+    >>> feature_scale(X, np.ones(2))
+    array([1., 1.])
+    """
+    centre = np.average(X, axis=0, weights=weights)
+    scale = np.average((X - centre) ** 2, axis=0, weights=weights)
+    rounding = (16 * np.finfo(np.float64).eps * np.abs(X).max(axis=0)) ** 2
+    varies = scale > rounding
+    fill = scale[varies].mean() if varies.any() else 1.0
+    return np.asarray(np.where(varies, scale, fill), dtype=np.float64)
+
+
+def floor_covariance(
+    covariance: NDArray[np.float64], scale: NDArray[np.float64], floor: float
+) -> NDArray[np.float64]:
+    r"""Raise the eigenvalues that lie below a floor.
+
+    Of all :math:`C \succeq \rho \operatorname{diag}(v)` the result maximises the
+    Gaussian likelihood :math:`-\log|C| - \operatorname{tr}(C^{-1} \Sigma)`:
+    the eigenvalues of :math:`v^{-1/2} \Sigma v^{-1/2}` are clipped at
+    :math:`\rho`. A covariance that is already above it comes back as it is, so
+    that the floor changes nothing unless it is needed.
+
+    Parameters
+    ----------
+    covariance : ndarray of shape (n_components, n_components)
+        Symmetric matrix :math:`\Sigma`.
+    scale : ndarray of shape (n_components,)
+        Positive variances :math:`v`.
+    floor : float
+        Smallest eigenvalue :math:`\rho`, relative to `scale`.
+
+    Returns
+    -------
+    ndarray of shape (n_components, n_components)
+        The covariance, not below the floor.
+
+    Examples
+    --------
+    >>> floor_covariance(np.diag([4.0, 0.0]), np.ones(2), 0.01)
+    array([[4.  , 0.  ],
+           [0.  , 0.01]])
+    """
+    covariance = (covariance + covariance.T) / 2
+    if floor == 0:
+        return covariance
+    root = np.sqrt(scale)
+    correlation = covariance / root[:, None] / root
+    try:
+        np.linalg.cholesky(correlation - floor * np.eye(len(root)))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(correlation)
+        lifted = (vectors * np.maximum(values, floor)) @ vectors.T
+        lifted = (lifted + lifted.T) / 2
+        return np.asarray(lifted * root[:, None] * root, dtype=np.float64)
+    return covariance
+
+
+def invert(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Inverse of a positive definite matrix, by its Cholesky factor."""
+    try:
+        factor = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        raise InputError(
+            "the within-class covariance is singular; set `regularization` above 0"
+        ) from None
+    inverse = np.linalg.inv(factor)
+    return np.asarray(inverse.T @ inverse, dtype=np.float64)
+
+
+def shared_log_densities(
+    X: NDArray[np.float64],
+    means: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    r"""Log densities :math:`\log \mathcal{N}(x_d \mid \mu_\ell, C)` in two parts.
+
+    Both parts are taken around the classes' centre, so that a point far from all
+    classes loses no digits of what sets the classes apart.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_documents, n_components)
+        Points.
+    means : ndarray of shape (n_classes, n_components)
+        Class means.
+    covariance : ndarray of shape (n_components, n_components)
+        Positive definite covariance :math:`C`.
+
+    Returns
+    -------
+    by_class : ndarray of shape (n_documents, n_classes)
+        Part that depends on the class.
+    common : ndarray of shape (n_documents,)
+        Part that does not.
+    """
+    factor = np.linalg.cholesky(covariance)
+    centre = means.mean(axis=0)
+    z = solve_triangular(factor, (X - centre).T, lower=True).T
+    z_class = solve_triangular(factor, (means - centre).T, lower=True).T
+    by_class = z @ z_class.T - 0.5 * (z_class**2).sum(axis=1)
+    log_determinant = 2 * np.log(np.diag(factor)).sum()
+    constant = len(factor) * math.log(2 * math.pi) + log_determinant
+    return by_class, -0.5 * ((z**2).sum(axis=1) + constant)

@@ -1,0 +1,235 @@
+"""Logistic regression with its l2 weight chosen by cross-validation."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from scipy.special import log_softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from docsigma.classifiers._labels import TrainingLabels
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["CrossValidatedLogisticRegression"]
+
+
+class CrossValidatedLogisticRegression(ClassifierMixin, BaseEstimator):
+    r"""Multinomial logistic regression on embeddings.
+
+    Scikit-learn's :class:`~sklearn.linear_model.LogisticRegression`, whose `C` is
+    the one of `Cs` with the least cross-entropy in stratified cross-validation.
+    Embeddings are centred and divided by *one* standard deviation: that makes `C`
+    free of their scale, and leaves a direction that varies little as it is.
+
+    Parameters
+    ----------
+    uncertainty : {"none", "columns"}
+        ``"columns"``: the second half of the columns holds variances, which are
+        left out.
+    Cs : array-like of float, optional
+        Inverse l2 weights to choose from, by default 1e-4 to 1e2, a decade apart.
+    n_folds : int
+        Parts of the cross-validation. Classes with fewer documents are allowed.
+    max_iter : int
+        Most iterations of a fit.
+    random_state : int, RandomState or None
+        Deals the documents to the folds.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels of the classes.
+    C_ : float
+        The chosen inverse l2 weight.
+    cross_entropies_ : ndarray of shape (n_Cs,)
+        Cross-validated cross-entropy of each of `Cs`, in nats.
+    estimator_ : LogisticRegression
+        The fit on all documents, centred and scaled.
+    n_features_in_ : int
+        Columns of `X`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (30, 2)), rng.normal(2, 1, (30, 2))])
+    >>> y = ["cat"] * 30 + ["dog"] * 30
+    >>> lr = CrossValidatedLogisticRegression(random_state=0).fit(X, y)
+    >>> lr.predict([[0.0, 0.0], [2.0, 2.0]])
+    array(['cat', 'dog'], dtype='<U3')
+    """
+
+    def __init__(
+        self,
+        *,
+        uncertainty: str = "none",
+        Cs: Any = None,
+        n_folds: int = 5,
+        max_iter: int = 1000,
+        random_state: Any = 0,
+    ) -> None:
+        self.uncertainty = uncertainty
+        self.Cs = Cs
+        self.n_folds = n_folds
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose the l2 weight and fit all documents with it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_documents, n_columns)
+            Embeddings, with their variances behind if `uncertainty` says so.
+        y : array-like of shape (n_documents,)
+            Labels: strings or integers.
+        sample_weight : array-like of shape (n_documents,), optional
+            Weights of the documents.
+
+        Returns
+        -------
+        self
+            The trained classifier.
+        """
+        if self.uncertainty not in ("columns", "none"):
+            raise InputError(
+                f"`uncertainty` must be 'columns' or 'none', got {self.uncertainty!r}"
+            )
+        if self.n_folds < 2:
+            raise InputError(f"`n_folds` must be at least 2, got {self.n_folds}")
+        Cs = np.sort(np.logspace(-4, 2, 7) if self.Cs is None else np.asarray(self.Cs))
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        labels = TrainingLabels.check(y, len(X), sample_weight)
+        X = self._means(X)[labels.kept]
+        self._centre = np.average(X, axis=0, weights=labels.weights)
+        variance = np.average((X - self._centre) ** 2, axis=0, weights=labels.weights)
+        self._scale = float(np.sqrt(variance.mean())) or 1.0
+        X = (X - self._centre) / self._scale
+        self.classes_ = labels.classes
+        self.cross_entropies_ = self._cross_validate(X, labels, Cs)
+        # Of equally good ones (no fold could be judged) the one nearest to 1.
+        best = np.flatnonzero(self.cross_entropies_ == self.cross_entropies_.min())
+        self.C_ = float(min(Cs[best], key=lambda C: abs(np.log(C))))
+        self.estimator_ = LogisticRegression(C=self.C_, max_iter=self.max_iter)
+        self.estimator_.fit(X, labels.codes, labels.weights)
+        self.n_iter_ = int(np.max(self.estimator_.n_iter_))
+        return self
+
+    def _cross_validate(
+        self, X: NDArray[np.float64], labels: TrainingLabels, Cs: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        codes, weights = labels.codes, labels.weights
+        # Deal out each class's documents in turn; StratifiedKFold would warn about
+        # classes with fewer documents than folds.
+        shuffled = check_random_state(self.random_state).permutation(len(codes))
+        folds = np.empty(len(codes), dtype=np.intp)
+        order = shuffled[np.argsort(codes[shuffled], kind="stable")]
+        folds[order] = np.arange(len(codes)) % self.n_folds
+        losses, total = np.zeros(len(Cs)), 0.0
+        for fold in range(self.n_folds):
+            held_out = folds == fold
+            train = ~held_out
+            # Documents of classes that training does not see say nothing about C.
+            held_out &= np.isin(codes, codes[train])
+            if len(np.unique(codes[train])) < 2 or not held_out.any():
+                continue
+            total += weights[held_out].sum()
+            model = LogisticRegression(warm_start=True, max_iter=self.max_iter)
+            for index, C in enumerate(Cs):
+                model.set_params(C=C)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                    model.fit(X[train], codes[train], weights[train])
+                log_proba = model.predict_log_proba(X[held_out])
+                column = np.searchsorted(model.classes_, codes[held_out])
+                nats = log_proba[np.arange(len(column)), column]
+                losses[index] -= weights[held_out] @ nats
+        return losses / total if total else losses
+
+    def _means(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.uncertainty == "none":
+            return X
+        if X.shape[1] % 2:
+            raise InputError(
+                "`X` must have an even number of features, means and then as many "
+                f"variances, got {X.shape[1]}"
+            )
+        return X[:, : X.shape[1] // 2]
+
+    def _scaled(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return (self._means(X) - self._centre) / self._scale
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores of the classes; of two classes, the log odds of the second.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_documents, n_columns)
+            Embeddings.
+
+        Returns
+        -------
+        ndarray of shape (n_documents, n_classes) or (n_documents,)
+            The scores.
+        """
+        scaled = self._scaled(X)
+        return np.asarray(self.estimator_.decision_function(scaled), dtype=np.float64)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Most probable class of each document.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_documents, n_columns)
+            Embeddings.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+            Labels, as they were given to `fit`.
+        """
+        scaled = self._scaled(X)
+        return np.asarray(self.classes_[self.estimator_.predict(scaled)])
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Log probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_documents, n_columns)
+            Embeddings.
+
+        Returns
+        -------
+        ndarray of shape (n_documents, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            scores = np.stack([np.zeros_like(scores), scores], axis=1)
+        return np.asarray(log_softmax(scores, axis=1), dtype=np.float64)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_documents, n_columns)
+            Embeddings.
+
+        Returns
+        -------
+        ndarray of shape (n_documents, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        return np.exp(self.predict_log_proba(X))

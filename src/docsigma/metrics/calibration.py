@@ -1,0 +1,173 @@
+"""How far predicted probabilities are from the frequencies they promise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from docsigma.exceptions import InputError
+from docsigma.metrics._probabilities import check_probabilities
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["ReliabilityCurve", "expected_calibration_error", "reliability_curve"]
+
+
+@dataclass(frozen=True)
+class ReliabilityCurve:
+    """Promised and observed frequencies in bins of probability.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (n_bins + 1,)
+        Limits of the bins; a bin holds its upper limit.
+    counts : ndarray of shape (n_bins,)
+        Predictions in each bin.
+    confidence : ndarray of shape (n_bins,)
+        Mean predicted probability of each bin; NaN if it is empty.
+    accuracy : ndarray of shape (n_bins,)
+        Observed frequency of each bin; NaN if it is empty.
+    """
+
+    edges: NDArray[np.float64]
+    counts: NDArray[np.intp]
+    confidence: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+
+    @property
+    def expected_calibration_error(self) -> float:
+        """Gap between the two frequencies, averaged over predictions."""
+        used = self.counts > 0
+        gaps = np.abs(self.confidence[used] - self.accuracy[used])
+        return float(gaps @ self.counts[used] / self.counts.sum())
+
+
+def reliability_curve(
+    probabilities: Any,
+    labels: Any,
+    n_bins: int = 15,
+    strategy: str = "uniform",
+    *,
+    classes: Any = None,
+) -> ReliabilityCurve:
+    """Confidence and accuracy of the most probable class, in bins.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n_documents, n_classes)
+        Predicted probabilities.
+    labels : array-like of shape (n_documents,)
+        True classes: column numbers, or names out of `classes`.
+    n_bins : int
+        Number of bins; equal quantiles are merged into fewer.
+    strategy : {"uniform", "quantile"}
+        Bins of equal width between 0 and 1, or of equally many predictions.
+    classes : array-like of shape (n_classes,), optional
+        Names of the columns, as a classifier's ``classes_``.
+
+    Returns
+    -------
+    ReliabilityCurve
+        The bins.
+
+    Examples
+    --------
+    >>> p = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]
+    >>> curve = reliability_curve(p, [0, 0, 0, 1], n_bins=2)
+    >>> curve.counts, curve.confidence, curve.accuracy
+    (array([0, 4]), array([ nan, 0.75]), array([ nan, 0.75]))
+    """
+    values, codes = check_probabilities(probabilities, labels, classes)
+    top = values.argmax(axis=1)
+    rows = np.arange(len(codes))
+    return _curve(values[rows, top], top == codes, n_bins, strategy)
+
+
+def expected_calibration_error(
+    probabilities: Any,
+    labels: Any,
+    n_bins: int = 15,
+    strategy: str = "uniform",
+    scope: str = "top_label",
+    *,
+    classes: Any = None,
+) -> float:
+    r"""Gap between confidence and accuracy, averaged over documents.
+
+    .. math::
+
+        \mathrm{ECE} = \sum_b \frac{n_b}{n}
+        \left| \mathrm{accuracy}_b - \mathrm{confidence}_b \right|.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n_documents, n_classes)
+        Predicted probabilities.
+    labels : array-like of shape (n_documents,)
+        True classes: column numbers, or names out of `classes`.
+    n_bins : int
+        Number of bins.
+    strategy : {"uniform", "quantile"}
+        Bins of equal width between 0 and 1, or of equally many predictions.
+    scope : {"top_label", "classwise"}
+        Judge the most probable class only, or each class's probability on its
+        own and average over classes.
+    classes : array-like of shape (n_classes,), optional
+        Names of the columns, as a classifier's ``classes_``.
+
+    Returns
+    -------
+    float
+        The error, between 0 and 1.
+
+    Examples
+    --------
+    >>> p = [[0.9, 0.1], [0.9, 0.1], [0.6, 0.4], [0.6, 0.4]]
+    >>> round(expected_calibration_error(p, [0, 0, 0, 1]), 4)
+    0.1
+    """
+    if scope == "top_label":
+        curve = reliability_curve(
+            probabilities, labels, n_bins, strategy, classes=classes
+        )
+        return curve.expected_calibration_error
+    if scope != "classwise":
+        raise InputError(f"`scope` must be 'top_label' or 'classwise', got {scope!r}")
+    values, codes = check_probabilities(probabilities, labels, classes)
+    errors = [
+        _curve(column, codes == code, n_bins, strategy).expected_calibration_error
+        for code, column in enumerate(values.T)
+    ]
+    return float(np.mean(errors))
+
+
+def _curve(
+    confidence: NDArray[np.float64],
+    correct: NDArray[np.bool_],
+    n_bins: int,
+    strategy: str,
+) -> ReliabilityCurve:
+    if n_bins < 1:
+        raise InputError(f"`n_bins` must be at least 1, got {n_bins}")
+    confidence = np.minimum(confidence, 1.0)
+    if strategy == "uniform":
+        edges = np.linspace(0, 1, n_bins + 1)
+    elif strategy == "quantile":
+        edges = np.unique(np.quantile(confidence, np.linspace(0, 1, n_bins + 1)))
+        if len(edges) == 1:
+            edges = np.array([0.0, edges[0]])
+    else:
+        raise InputError(
+            f"`strategy` must be 'uniform' or 'quantile', got {strategy!r}"
+        )
+    size = len(edges) - 1
+    # The lowest bin holds its lower limit as well.
+    bins = np.clip(np.searchsorted(edges, confidence) - 1, 0, size - 1)
+    counts = np.bincount(bins, minlength=size)
+    with np.errstate(invalid="ignore"):
+        mean = np.bincount(bins, confidence, minlength=size) / counts
+        observed = np.bincount(bins, correct, minlength=size) / counts
+    return ReliabilityCurve(edges, counts, mean, observed)

@@ -1,0 +1,308 @@
+"""Figures of classification results; matplotlib is imported when one is drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from docsigma.exceptions import InputError
+from docsigma.metrics._probabilities import check_probabilities
+from docsigma.metrics.calibration import reliability_curve
+from docsigma.metrics.selective import risk_coverage_curve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "plot_confusion_matrix",
+    "plot_cross_entropy_by_length",
+    "plot_reliability",
+    "plot_risk_coverage",
+]
+
+_BLUE, _GREY, _RED = "#3b6ea5", "#8c8c8c", "#c0504d"
+# Hues that stay apart for the colour-blind, and in grey by their line styles.
+_COLOURS = ("#3b6ea5", "#d98c21", "#3f8f5f", "#a0457e", "#6b6b6b", "#2aa5b0")
+_STYLES = ("-", "--", "-.", ":")
+
+
+def _new_figure(width: float, height: float) -> Figure:
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise InputError(
+            "figures need matplotlib: pip install docsigma[plots]"
+        ) from error
+    figure = Figure(figsize=(width, height), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _tidy(axes: Any) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(True, color="#e4e4e4", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def plot_reliability(
+    probabilities: Any,
+    labels: Any,
+    n_bins: int = 15,
+    *,
+    classes: Any = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw accuracy against confidence, above a histogram of the confidences.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n_documents, n_classes)
+        Predicted probabilities.
+    labels : array-like of shape (n_documents,)
+        True classes: column numbers, or names out of `classes`.
+    n_bins : int
+        Bins of equal width.
+    classes : array-like of shape (n_classes,), optional
+        Names of the columns, as a classifier's ``classes_``.
+    title : str, optional
+        Heading of the figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure; ``figure.savefig("reliability.png")`` writes it.
+    """
+    curve = reliability_curve(probabilities, labels, n_bins, classes=classes)
+    figure = _new_figure(5.0, 5.8)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    width = np.diff(curve.edges)
+    used = curve.counts > 0
+    left = curve.edges[:-1]
+    upper.bar(
+        left[used],
+        curve.accuracy[used],
+        width[used],
+        align="edge",
+        color=_BLUE,
+        edgecolor="white",
+        label="accuracy",
+    )
+    gap = curve.confidence - curve.accuracy
+    upper.bar(
+        left[used],
+        gap[used],
+        width[used],
+        bottom=curve.accuracy[used],
+        align="edge",
+        color=_RED,
+        alpha=0.3,
+        edgecolor=_RED,
+        linewidth=0.8,
+        label="gap to confidence",
+    )
+    upper.plot([0, 1], [0, 1], "--", color=_GREY, label="perfectly calibrated")
+    upper.set(ylabel="accuracy", xlim=(0, 1), ylim=(0, 1))
+    upper.set_title(title if title is not None else "Reliability")
+    error = curve.expected_calibration_error
+    upper.legend(
+        loc="upper left", frameon=False, title=f"ECE = {error:.3f}", alignment="left"
+    )
+    share = curve.counts / curve.counts.sum()
+    lower.bar(left, share, width, align="edge", color=_GREY, edgecolor="white")
+    lower.set(xlabel="confidence (largest probability)", ylabel="share")
+    for axes in (upper, lower):
+        _tidy(axes)
+    figure.align_ylabels()
+    return figure
+
+
+def plot_risk_coverage(
+    probabilities: Mapping[str, Any] | Any,
+    labels: Any,
+    *,
+    classes: Any = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw the error rate against the share of documents that are answered.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n_documents, n_classes) or mapping
+        Predicted probabilities, or those of several classifiers by their names.
+    labels : array-like of shape (n_documents,)
+        True classes: column numbers, or names out of `classes`.
+    classes : array-like of shape (n_classes,), optional
+        Names of the columns, as a classifier's ``classes_``.
+    title : str, optional
+        Heading of the figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
+    named = probabilities if hasattr(probabilities, "items") else {"": probabilities}
+    figure = _new_figure(5.6, 4.2)
+    axes = figure.subplots()
+    for index, (name, values) in enumerate(named.items()):
+        curve = risk_coverage_curve(values, labels, classes=classes)
+        axes.plot(
+            curve.coverage,
+            curve.risk,
+            color=_COLOURS[index % len(_COLOURS)],
+            linestyle=_STYLES[index % len(_STYLES)],
+            linewidth=1.8,
+            label=f"{name} (area {curve.area:.3f})".strip(),
+        )
+    axes.set(xlim=(0, 1), xlabel="coverage (share of documents answered)")
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("error rate among them")
+    axes.set_title(title if title is not None else "Risk and coverage")
+    axes.legend(loc="upper left", frameon=False)
+    _tidy(axes)
+    return figure
+
+
+def plot_confusion_matrix(
+    probabilities: Any,
+    labels: Any,
+    *,
+    classes: Any = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw which classes are taken for which; rows are true and add up to 100%.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n_documents, n_classes)
+        Predicted probabilities.
+    labels : array-like of shape (n_documents,)
+        True classes: column numbers, or names out of `classes`.
+    classes : array-like of shape (n_classes,), optional
+        Names of the columns, as a classifier's ``classes_``.
+    title : str, optional
+        Heading of the figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure; it grows with the number of classes.
+    """
+    values, codes = check_probabilities(probabilities, labels, classes)
+    n = values.shape[1]
+    names = [str(name) for name in (range(n) if classes is None else classes)]
+    names = [name if len(name) <= 28 else name[:27] + "…" for name in names]
+    counts = np.zeros((n, n))
+    np.add.at(counts, (codes, values.argmax(axis=1)), 1)
+    totals = counts.sum(axis=1, keepdims=True)
+    percent = 100 * counts / np.maximum(totals, 1)
+    # Room for the cells and for the longest name on both sides.
+    names_inches = 0.075 * max(len(name) for name in names)
+    side = max(2.6, 0.29 * n)
+    figure = _new_figure(side + names_inches + 1.7, side + names_inches + 1.0)
+    axes = figure.subplots()
+    image = axes.imshow(percent, cmap="Blues", vmin=0, vmax=100)
+    axes.set_xticks(range(n), names, rotation=90, fontsize=8)
+    axes.set_yticks(range(n), names, fontsize=8)
+    axes.set_xticks(np.arange(n + 1) - 0.5, minor=True)
+    axes.set_yticks(np.arange(n + 1) - 0.5, minor=True)
+    axes.grid(which="minor", color="white", linewidth=0.6)
+    axes.tick_params(which="both", length=0)
+    axes.spines[:].set_visible(False)
+    for row, column in np.argwhere(percent >= 0.5):
+        value = percent[row, column]
+        colour = "white" if value > 55 else "#303030"
+        axes.text(
+            column, row, f"{value:.0f}", ha="center", va="center", fontsize=7, c=colour
+        )
+    axes.set(xlabel="predicted class", ylabel="true class")
+    axes.set_title(title if title is not None else "Confusion matrix")
+    bar = figure.colorbar(image, ax=axes, shrink=0.6, aspect=25, pad=0.02)
+    bar.set_label("% of the true class")
+    bar.outline.set_visible(False)
+    return figure
+
+
+def plot_cross_entropy_by_length(
+    log_probabilities: Mapping[str, Any] | Any,
+    labels: Any,
+    n_tokens: Any,
+    n_bins: int = 10,
+    *,
+    classes: Any = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw cross-entropy against document length, in bins of equally many documents.
+
+    Parameters
+    ----------
+    log_probabilities : array-like of shape (n_documents, n_classes) or mapping
+        Predicted log probabilities, or those of several classifiers by name.
+    labels : array-like of shape (n_documents,)
+        True classes: column numbers, or names out of `classes`.
+    n_tokens : array-like of shape (n_documents,)
+        Lengths of the documents, not negative.
+    n_bins : int
+        Number of bins.
+    classes : array-like of shape (n_classes,), optional
+        Names of the columns, as a classifier's ``classes_``.
+    title : str, optional
+        Heading of the figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure; whiskers are twice the standard error of the mean.
+    """
+    several = hasattr(log_probabilities, "items")
+    named = log_probabilities if several else {"": log_probabilities}
+    lengths = np.asarray(n_tokens, dtype=np.float64)
+    if lengths.shape != np.asarray(labels).shape:
+        raise InputError(
+            f"`n_tokens` has the shape {lengths.shape}, but `labels` has "
+            f"{np.asarray(labels).shape}"
+        )
+    if n_bins < 1:
+        raise InputError(f"`n_bins` must be at least 1, got {n_bins}")
+    if not (np.isfinite(lengths) & (lengths >= 0)).all():
+        raise InputError("`n_tokens` must be finite and not negative")
+    edges = np.unique(np.quantile(lengths, np.linspace(0, 1, n_bins + 1)))
+    bins = np.searchsorted(edges[1:-1], lengths, side="right")
+    used = np.unique(bins)
+    figure = _new_figure(5.6, 4.2)
+    from matplotlib.ticker import LogLocator
+
+    axes = figure.subplots()
+    for index, (name, values) in enumerate(named.items()):
+        values = np.asarray(values, dtype=np.float64)
+        _, codes = check_probabilities(np.exp(values), labels, classes)
+        lowest = np.log(np.finfo(np.float64).tiny)
+        nats = -np.maximum(values[np.arange(len(codes)), codes], lowest)
+        groups = [nats[bins == one] for one in used]
+        # Lines side by side: whiskers of one would hide another's.
+        shift = 1.025 ** (index - (len(named) - 1) / 2)
+        axes.errorbar(
+            [shift * max(np.median(lengths[bins == one]), 1) for one in used],
+            [group.mean() for group in groups],
+            [2 * group.std() / len(group) ** 0.5 for group in groups],
+            marker="o",
+            markersize=4,
+            capsize=2,
+            color=_COLOURS[index % len(_COLOURS)],
+            linestyle=_STYLES[index % len(_STYLES)],
+            label=f"{name} (mean {nats.mean():.2f})".strip(),
+        )
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.xaxis.set_minor_formatter("")
+    axes.set_ylim(bottom=0)
+    axes.set(xlabel="tokens in the document", ylabel="cross-entropy (nats)")
+    axes.set_title(title if title is not None else "Cross-entropy by document length")
+    axes.legend(frameon=False)
+    _tidy(axes)
+    return figure

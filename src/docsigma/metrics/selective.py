@@ -1,0 +1,136 @@
+"""Selective prediction: what accuracy costs in documents left unanswered."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from docsigma.exceptions import InputError
+from docsigma.metrics._probabilities import check_probabilities
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["RiskCoverageCurve", "accuracy_at_coverage", "risk_coverage_curve"]
+
+
+@dataclass(frozen=True)
+class RiskCoverageCurve:
+    """Error rate among the most confident documents.
+
+    Attributes
+    ----------
+    coverage : ndarray of shape (n_documents,)
+        Shares 1/n, 2/n, ..., 1 of the documents that are answered.
+    risk : ndarray of shape (n_documents,)
+        Error rate among them.
+    """
+
+    coverage: NDArray[np.float64]
+    risk: NDArray[np.float64]
+
+    @property
+    def area(self) -> float:
+        """Area under the curve (AURC): the risk averaged over coverages."""
+        return float(self.risk.mean())
+
+
+def risk_coverage_curve(
+    probabilities: Any, labels: Any, *, confidence: Any = None, classes: Any = None
+) -> RiskCoverageCurve:
+    """Error rate when only the most confident documents are answered.
+
+    Documents of equal confidence are taken together: each counts with their mean
+    error, so that the curve does not depend on the documents' order.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n_documents, n_classes)
+        Predicted probabilities.
+    labels : array-like of shape (n_documents,)
+        True classes: column numbers, or names out of `classes`.
+    confidence : array-like of shape (n_documents,), optional
+        What to rank documents by, highest first; by default the largest
+        probability. The negative total variance of an embedding is another choice.
+    classes : array-like of shape (n_classes,), optional
+        Names of the columns, as a classifier's ``classes_``.
+
+    Returns
+    -------
+    RiskCoverageCurve
+        The curve and its area.
+
+    Examples
+    --------
+    >>> curve = risk_coverage_curve([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4]], [0, 1, 0])
+    >>> curve.risk.round(3)
+    array([0.   , 0.5  , 0.333])
+    >>> round(curve.area, 3)
+    0.278
+    """
+    values, codes = check_probabilities(probabilities, labels, classes)
+    errors = (values.argmax(axis=1) != codes).astype(np.float64)
+    n = len(codes)
+    if confidence is None:
+        rank = values.max(axis=1)
+    else:
+        rank = np.asarray(confidence, dtype=np.float64)
+        if rank.shape != (n,):
+            raise InputError(
+                f"`confidence` has the shape {rank.shape}, but there are {n} documents"
+            )
+        if np.isnan(rank).any():
+            raise InputError(f"`confidence` is NaN in row {np.isnan(rank).argmax()}")
+    _, group = np.unique(-rank, return_inverse=True)
+    group = group.reshape(-1)
+    shared = (np.bincount(group, errors) / np.bincount(group))[np.sort(group)]
+    answered = np.arange(1, n + 1)
+    return RiskCoverageCurve(answered / n, np.cumsum(shared) / answered)
+
+
+def accuracy_at_coverage(
+    probabilities: Any,
+    labels: Any,
+    coverage: float,
+    *,
+    confidence: Any = None,
+    classes: Any = None,
+) -> float:
+    """Accuracy among the most confident share of the documents.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n_documents, n_classes)
+        Predicted probabilities.
+    labels : array-like of shape (n_documents,)
+        True classes: column numbers, or names out of `classes`.
+    coverage : float
+        Share of documents to answer, above 0 and at most 1; at least that many
+        documents are answered.
+    confidence : array-like of shape (n_documents,), optional
+        What to rank documents by; by default the largest probability.
+    classes : array-like of shape (n_classes,), optional
+        Names of the columns, as a classifier's ``classes_``.
+
+    Returns
+    -------
+    float
+        Accuracy between 0 and 1.
+
+    Examples
+    --------
+    >>> p = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]
+    >>> accuracy_at_coverage(p, [0, 0, 1, 1], 0.5)
+    1.0
+    """
+    if not 0 < coverage <= 1:
+        raise InputError(f"`coverage` must be above 0 and at most 1, got {coverage}")
+    curve = risk_coverage_curve(
+        probabilities, labels, confidence=confidence, classes=classes
+    )
+    # The product of a share and a count may round to just above a whole number.
+    answered = math.ceil(coverage * len(curve.risk) - 1e-9)
+    return float(1 - curve.risk[max(answered, 1) - 1])

@@ -13,6 +13,8 @@ import json
 import time
 from pathlib import Path
 
+import torch
+
 from docsigma import BayesianSMM, Vocabulary, load_corpus
 
 
@@ -22,6 +24,12 @@ def load(name: str):
         return corpus.train.counts, corpus.test.counts
     words, counted = Vocabulary.fit_count(corpus.train.texts, min_df=2)
     return counted.counts, words.count_documents(corpus.test).counts
+
+
+def device_name(device: str) -> str:
+    if device != "cpu" and torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    return f"cpu, {torch.get_num_threads()} threads"
 
 
 def main() -> None:
@@ -55,6 +63,8 @@ def main() -> None:
         "n_features": int(train.shape[1]),
         "n_components": arguments.components,
         "l1": arguments.l1,
+        "seed": arguments.seed,
+        "device": device_name(arguments.device),
         "n_iter": model.n_iter_,
         "sparsity": model.history_[-1]["sparsity"],
         "fit_seconds": model.history_[-1]["seconds"],

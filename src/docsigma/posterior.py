@@ -32,9 +32,9 @@ class GaussianPosterior:
         Where the documents lie.
     variance : array of shape (n_documents, n_components), default=None
         Diagonal of the covariance.
-    covariance : array of shape (n_documents, n_components, n_components), \
-            default=None
-        Full covariance, instead of `variance`.
+    covariance : array, default=None
+        Full covariances, of shape (n_documents, n_components, n_components), instead
+        of `variance`.
 
     Attributes
     ----------
@@ -80,8 +80,9 @@ class GaussianPosterior:
                 f"`variance` must be positive, got {value:g} in row {row}, "
                 f"column {column}"
             )
-        for array in (self.mean, self.variance):
-            array.flags.writeable = False
+        for array in (self.mean, self.variance, self.covariance):
+            if array is not None:
+                array.flags.writeable = False
 
     def __len__(self) -> int:
         return int(self.mean.shape[0])

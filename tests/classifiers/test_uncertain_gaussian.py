@@ -129,7 +129,7 @@ def test_plain_em_step_never_lowers_the_likelihood(seed, K):
     before = -np.inf
     for _ in range(8):
         moments = expectation_module.expectation_step(
-            documents, labels, means, covariance
+            documents, labels, means, covariance, torch.device("cpu")
         )
         assert moments.log_likelihood >= before - 1e-10 * abs(before)
         before = moments.log_likelihood
@@ -144,7 +144,7 @@ def test_em_step_is_the_papers(data):
     glc = GaussianLinearClassifier().fit(nu, y)
     M, C = glc.means_, glc.covariance_
     moments = expectation_module.expectation_step(
-        UncertainDocuments.from_columns(X), labels, M, C
+        UncertainDocuments.from_columns(X), labels, M, C, torch.device("cpu")
     )
     means, covariance = em_update(moments, M, C, labels.class_weights)
     # The appendix, document by document.
@@ -543,3 +543,16 @@ def test_bad_width_at_prediction(data):
 def test_bad_parameters(parameters, sentence):
     with pytest.raises(InputError, match=sentence):
         UncertainGaussianClassifier(**parameters).fit(columns(), [0, 0, 1, 1])
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_gpu_gives_the_cpus_probabilities():
+    random = np.random.default_rng(0)
+    y = random.integers(0, 4, 600)
+    means = random.standard_normal((4, 60))[y] + random.standard_normal((600, 60))
+    X = np.hstack([means, random.uniform(0.1, 2.0, means.shape)])
+    cpu = UncertainGaussianClassifier(device="cpu").fit(X, y)
+    gpu = UncertainGaussianClassifier(device="cuda").fit(X, y)
+    np.testing.assert_allclose(gpu.covariance_, cpu.covariance_, atol=1e-8)
+    np.testing.assert_allclose(gpu.predict_proba(X), cpu.predict_proba(X), atol=1e-8)

@@ -31,6 +31,8 @@ class BatchedInverse:
         Most matrices that one call may bring.
     size : int
         Rows of each matrix.
+    device : torch.device, optional
+        Where the matrices are.
 
     Examples
     --------
@@ -42,21 +44,28 @@ class BatchedInverse:
              [-0.3333,  0.6667]]], dtype=torch.float64)
     """
 
-    def __init__(self, batch_size: int, size: int) -> None:
+    def __init__(
+        self, batch_size: int, size: int, device: torch.device | None = None
+    ) -> None:
+        def buffer(*shape: int) -> torch.Tensor:
+            return torch.empty(shape, dtype=torch.float64, device=device)
+
         self.size = size
         self._half = size // 2
         if size <= _LEAF_SIZE:
-            self._factor = _buffer(batch_size, size, size)
-            self._info = torch.empty(batch_size, dtype=torch.int32)
+            self._factor = buffer(batch_size, size, size)
+            self._info = torch.empty(batch_size, dtype=torch.int32, device=device)
             return
         first, second = self._half, size - self._half
-        self._P = _buffer(batch_size, first, first)
-        self._R = _buffer(batch_size, second, second)
-        self._Q = _buffer(batch_size, second, first)
-        self._X = _buffer(batch_size, second, first)
-        self._first = BatchedInverse(batch_size, first)
+        self._P = buffer(batch_size, first, first)
+        self._R = buffer(batch_size, second, second)
+        self._Q = buffer(batch_size, second, first)
+        self._X = buffer(batch_size, second, first)
+        self._first = BatchedInverse(batch_size, first, device)
         same = first == second
-        self._second = self._first if same else BatchedInverse(batch_size, second)
+        self._second = (
+            self._first if same else BatchedInverse(batch_size, second, device)
+        )
 
     def __call__(self, matrices: torch.Tensor) -> torch.Tensor:
         """Invert in place.
@@ -100,11 +109,7 @@ class BatchedInverse:
         failed = info > 0
         if failed.any():
             # A factor that can be inverted, so that the other matrices are served.
-            factor[failed] = torch.eye(self.size, dtype=torch.float64)
+            factor[failed] = torch.eye(self.size).to(factor)
             log_determinant[failed] = torch.nan
         torch.cholesky_inverse(factor, out=matrices)
         return log_determinant
-
-
-def _buffer(*shape: int) -> torch.Tensor:
-    return torch.empty(shape, dtype=torch.float64)

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Expectation", "expectation_step", "log_densities"]
 
-# Covariances of a block of documents: 16 MiB stay near the processor's cache.
+# Covariances of a block of documents: 16 MiB stay near the processor's cache; a GPU
+# wants enough of them to be busy.
 _BLOCK_BYTES = 2**24
+_GPU_BLOCK_BYTES = 2**30
 # Documents that the curvature is taken from: it only shapes the steps.
 _CURVATURE_DOCUMENTS = 256
 
@@ -65,8 +67,12 @@ class Expectation:
     curvature: NDArray[np.float64]
 
 
-def _blocks(rows: NDArray[np.intp], bytes_each: int) -> Iterator[NDArray[np.intp]]:
-    size = max(1, _BLOCK_BYTES // bytes_each)
+def _block_size(n_documents: int, bytes_each: int, device: torch.device) -> int:
+    budget = _BLOCK_BYTES if device.type == "cpu" else _GPU_BLOCK_BYTES
+    return min(n_documents, max(1, budget // bytes_each))
+
+
+def _blocks(rows: NDArray[np.intp], size: int) -> Iterator[NDArray[np.intp]]:
     for start in range(0, len(rows), size):
         yield rows[start : start + size]
 
@@ -76,6 +82,7 @@ def expectation_step(
     labels: TrainingLabels,
     means: NDArray[np.float64],
     covariance: NDArray[np.float64],
+    device: torch.device,
 ) -> Expectation:
     r"""One pass over the documents (the paper's E-step, equations for u_d and V_d).
 
@@ -94,6 +101,8 @@ def expectation_step(
         Class means.
     covariance : ndarray of shape (n_components, n_components)
         Within-class covariance.
+    device : torch.device
+        Where to compute.
 
     Returns
     -------
@@ -102,30 +111,30 @@ def expectation_step(
     """
     n_classes, K = means.shape
     order = np.argsort(labels.codes, kind="stable")
-    shared = torch.from_numpy(covariance)
-    weights = torch.from_numpy(labels.weights)
-    codes = torch.from_numpy(labels.codes)
-    residuals = torch.from_numpy(documents.mean - means[labels.codes])
+    shared = torch.from_numpy(covariance).to(device)
+    weights = torch.from_numpy(labels.weights).to(device)
+    codes = torch.from_numpy(labels.codes).to(device)
+    residuals = torch.from_numpy(documents.mean - means[labels.codes]).to(device)
     solved = torch.empty_like(residuals)
-    log_determinants = torch.empty(len(order), dtype=torch.float64)
-    information = torch.zeros(K, K, dtype=torch.float64)
-    gradient = torch.zeros(n_classes, K, dtype=torch.float64)
-    mean_step = torch.zeros(n_classes, K, dtype=torch.float64)
-    block_size = min(len(order), max(1, _BLOCK_BYTES // (8 * K * K)))
-    W = torch.empty(block_size, K, K, dtype=torch.float64)
-    invert = BatchedInverse(block_size, K)
+    log_determinants = shared.new_empty(len(order))
+    information = torch.zeros_like(shared)
+    gradient = shared.new_zeros(n_classes, K)
+    mean_step = shared.new_zeros(n_classes, K)
+    block_size = _block_size(len(order), 8 * K * K, device)
+    W = shared.new_empty(block_size, K, K)
+    invert = BatchedInverse(block_size, K, device)
     typical = covariance + documents.mean_covariance(labels.weights)
     try:
-        root = torch.from_numpy(np.linalg.cholesky(typical))
+        root = torch.from_numpy(np.linalg.cholesky(typical)).to(device)
     except np.linalg.LinAlgError:
         raise InputError("a covariance of `X` is not positive semi-definite") from None
-    curvature = torch.zeros(K, K, dtype=torch.float64)
+    curvature = torch.zeros_like(shared)
     sampled_weight = 0.0
     sampled = np.zeros(len(order), dtype=np.bool_)
     sampled[order[:: max(1, len(order) // _CURVATURE_DOCUMENTS)]] = True
     # The class that the last block ended in may go on in the next one.
-    open_class, open_information = -1, torch.zeros(K, K, dtype=torch.float64)
-    for rows in _blocks(order, 8 * K * K):
+    open_class, open_information = -1, torch.zeros_like(shared)
+    for rows in _blocks(order, block_size):
         inverse = W[: len(rows)]
         documents.fill_covariance(rows, shared, inverse)
         log_determinants[rows] = invert(inverse)
@@ -137,8 +146,9 @@ def expectation_step(
             curvature.addbmm_(half * scale[:, None, None], half.mT)
             sampled_weight += float(scale.sum())
         first, last = int(codes[rows[0]]), int(codes[rows[-1]])
-        local = torch.zeros(last - first + 1, len(rows), dtype=torch.float64)
-        local[codes[rows] - first, torch.arange(len(rows))] = weights[rows]
+        local = shared.new_zeros(last - first + 1, len(rows))
+        columns = torch.arange(len(rows), device=device)
+        local[codes[rows] - first, columns] = weights[rows]
         by_class = (local @ inverse.flatten(1)).view(-1, K, K)
         gradient[first : last + 1] += local @ solved[rows]
         if open_class == first:
@@ -156,12 +166,12 @@ def expectation_step(
     terms = log_determinants + squares + K * math.log(2 * math.pi)
     return Expectation(
         log_likelihood=float(-0.5 * (weights @ terms) / weights.sum()),
-        information=information.numpy(),
-        outer=(weighted.T @ solved).numpy(),
-        gradient=gradient.numpy(),
-        mean_step=mean_step.numpy(),
+        information=information.cpu().numpy(),
+        outer=(weighted.T @ solved).cpu().numpy(),
+        gradient=gradient.cpu().numpy(),
+        mean_step=mean_step.cpu().numpy(),
         typical=typical,
-        curvature=curvature.numpy() / sampled_weight,
+        curvature=curvature.cpu().numpy() / sampled_weight,
     )
 
 
@@ -184,6 +194,7 @@ def log_densities(
     documents: UncertainDocuments,
     means: NDArray[np.float64],
     covariance: NDArray[np.float64],
+    device: torch.device,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     r"""Log densities :math:`\log \mathcal{N}(\nu_d \mid \mu_\ell, W_d)` in two parts.
 
@@ -201,6 +212,8 @@ def log_densities(
         Class means.
     covariance : ndarray of shape (n_components, n_components)
         Within-class covariance.
+    device : torch.device
+        Where to compute.
 
     Returns
     -------
@@ -212,20 +225,21 @@ def log_densities(
     if documents.spread is None:
         return shared_log_densities(documents.mean, means, covariance)
     n_classes, K = means.shape
-    shared = torch.from_numpy(covariance)
+    shared = torch.from_numpy(covariance).to(device)
     centre = means.mean(axis=0)
-    centred = torch.from_numpy(documents.mean - centre)
-    by_class = torch.empty(len(documents), n_classes, dtype=torch.float64)
-    common = torch.empty(len(documents), dtype=torch.float64)
+    centred = torch.from_numpy(documents.mean - centre).to(device)
+    by_class = shared.new_empty(len(documents), n_classes)
+    common = shared.new_empty(len(documents))
     bytes_each = 8 * K * (K + n_classes + 1)
-    block_size = min(len(documents), max(1, _BLOCK_BYTES // bytes_each))
-    W = torch.empty(block_size, K, K, dtype=torch.float64)
-    factors, info = torch.empty_like(W), torch.empty(block_size, dtype=torch.int32)
+    block_size = _block_size(len(documents), bytes_each, device)
+    W = shared.new_empty(block_size, K, K)
+    factors = torch.empty_like(W)
+    info = torch.empty(block_size, dtype=torch.int32, device=device)
     # The classes' columns stay, the last one is the document's own.
-    sides = torch.empty(block_size, K, n_classes + 1, dtype=torch.float64)
-    sides[:, :, :-1] = torch.from_numpy(means - centre).T
+    sides = shared.new_empty(block_size, K, n_classes + 1)
+    sides[:, :, :-1] = torch.from_numpy(means - centre).T.to(device)
     solved = torch.empty_like(sides)
-    for rows in _blocks(np.arange(len(documents)), bytes_each):
+    for rows in _blocks(np.arange(len(documents)), block_size):
         m = len(rows)
         documents.fill_covariance(rows, shared, W[:m])
         torch.linalg.cholesky_ex(W[:m], out=(factors[:m], info[:m]))
@@ -242,4 +256,4 @@ def log_densities(
         diagonal = factors[:m].diagonal(dim1=1, dim2=2)
         squares = z_document.square().sum(dim=(1, 2)) + 2 * diagonal.log().sum(dim=1)
         common[rows] = -0.5 * (squares + K * math.log(2 * math.pi))
-    return by_class.numpy(), common.numpy()
+    return by_class.cpu().numpy(), common.cpu().numpy()

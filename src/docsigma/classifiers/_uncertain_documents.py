@@ -66,7 +66,7 @@ class UncertainDocuments:
         out.copy_(shared)
         if self.spread is None:
             return
-        spread = torch.from_numpy(self.spread[rows]).to(torch.float64)
+        spread = torch.from_numpy(self.spread[rows]).to(out)
         if self.is_full:
             out.add_(spread)
         else:

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
+from docsigma._devices import choose_device
 from docsigma.classifiers._base import BaseGaussianClassifier
 from docsigma.classifiers._covariance import feature_scale, floor_covariance
 from docsigma.classifiers._expectation import expectation_step, log_densities
@@ -72,6 +73,9 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         Try a Fisher-scoring step first and keep it when the likelihood does not
         fall; else take the EM step. False is the paper's EM throughout. Both rise
         in every step and end in the same place.
+    device : str
+        ``"cpu"``, ``"cuda"``, any torch device with float64, or ``"auto"``: the GPU
+        if there is one.
 
     Attributes
     ----------
@@ -119,6 +123,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         tol: float = 1e-6,
         max_iter: int = 200,
         accelerate: bool = True,
+        device: str = "auto",
     ) -> None:
         self.uncertainty = uncertainty
         self.priors = priors
@@ -126,6 +131,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.accelerate = accelerate
+        self.device = device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Estimate class means and the shared covariance by EM.
@@ -185,10 +191,11 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Raise the likelihood until it gains less than `tol`."""
         class_weights = labels.class_weights
+        device = choose_device(self.device)
 
         def evaluate(means: Any, covariance: Any) -> tuple[Any, Any, Expectation]:
             covariance = floor_covariance(covariance, scale, self.regularization)
-            expectation = expectation_step(documents, labels, means, covariance)
+            expectation = expectation_step(documents, labels, means, covariance, device)
             return means, covariance, expectation
 
         means, covariance, now = evaluate(means, covariance)
@@ -291,10 +298,13 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         if documents.spread is None:
             return np.asarray(means, dtype=np.float64)
         # With the covariance fixed, EM's limit for the means is one linear solve.
-        expectation = expectation_step(documents, labels, means, self.covariance_)
+        expectation = expectation_step(
+            documents, labels, means, self.covariance_, choose_device(self.device)
+        )
         return np.asarray(means + expectation.mean_step, dtype=np.float64)
 
     def _log_densities(
         self, documents: UncertainDocuments
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return log_densities(documents, self.means_, self.covariance_)
+        device = choose_device(self.device)
+        return log_densities(documents, self.means_, self.covariance_, device)

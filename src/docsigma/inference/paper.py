@@ -47,7 +47,7 @@ class Epoch:
     kl : float
         Mean Kullback-Leibler divergence to the prior, a document.
     sparsity : float
-        Part of the loadings that is exactly zero.
+        Part of the loadings that is exactly zero after the pass.
     seconds : float
         Time since training began, earlier parts of a resumed run included.
     """
@@ -195,10 +195,15 @@ class PaperTrainer:
         likelihood = self.counts.score(bias).double() + linear_part
         likelihood -= self.counts.n_tokens.double() * expected_lse
         bound = float((likelihood - kl).sum()) - self.words.penalty()
-        sparsity = self.words.sparsity()
         self.words.ascend(loading_gradient, bias_gradient)
         self.history.append(
-            Epoch(self.epoch + 1, bound, float(kl.mean()), sparsity, clock())
+            Epoch(
+                self.epoch + 1,
+                bound,
+                float(kl.mean()),
+                self.words.sparsity(),
+                clock(),
+            )
         )
 
     def state(self) -> dict[str, Tensor]:

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from docsigma._devices import choose_device
 from docsigma.exceptions import InputError
 from docsigma.inference.diagonal import DiagonalGaussian
 from docsigma.inference.draws import generator, standard_normals
@@ -24,7 +25,6 @@ from docsigma.inference.prior import IsotropicPrior
 from docsigma.metrics.perplexity import Perplexity, perplexity
 from docsigma.models import _storage
 from docsigma.models._count_model import CountModel
-from docsigma.models._devices import choose_device
 from docsigma.models._progress import ProgressBar
 from docsigma.models.training_pass import TrainingPass
 from docsigma.posterior import GaussianPosterior

@@ -1,0 +1,119 @@
+"""The documentation builds, shows no raw markup, and what it says runs."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mkdocs")
+pytest.importorskip("latex2mathml")
+typer = pytest.importorskip("typer")
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+RAW = (":math:", ".. math::", "$$", ":func:", ":class:", ":meth:", ":mod:", "{{ ")
+REMOTE = ("https://cdn", "unpkg", "fonts.g")
+FENCE = re.compile(r"^```(\w+)(?: run)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    found = FENCE.findall(page.read_text("utf-8"))
+    return [body for language, body in found if language in languages]
+
+
+def commands() -> list[tuple[str, list[str]]]:
+    lines = []
+    for page in PAGES:
+        for body in blocks(page, "bash", "console"):
+            for line in body.replace("\\\n", " ").splitlines():
+                words = shlex.split(line.removeprefix("$ "))
+                if "docsigma" in words:
+                    lines.append((page.name, words[words.index("docsigma") + 1 :]))
+    return lines
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [*command, "--site-dir", str(folder)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_every_page_is_built(site: Path) -> None:
+    built = {page.relative_to(site) for page in site.rglob("*.html")}
+    written = {page.relative_to(DOCS).with_suffix(".html") for page in PAGES}
+    assert written <= built
+
+
+def test_no_raw_markup_is_shown(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        text = html.unescape(page.read_text("utf-8"))
+        assert [mark for mark in RAW if mark in text] == [], page
+
+
+def test_formulas_are_mathml(site: Path) -> None:
+    for name in ("model.html", "evidence.html", "api/models.html"):
+        text = (site / name).read_text("utf-8")
+        assert text.count("<math ") > 3
+        assert text.count("<math ") == text.count("</math>")
+        # A command that the converter does not know stays in the text.
+        formulas = re.findall(r"<math .*?</math>", text, re.DOTALL)
+        assert [formula for formula in formulas if "\\" in formula] == []
+
+
+def test_nothing_comes_from_the_network(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        text = page.read_text("utf-8")
+        assert [address for address in REMOTE if address in text] == [], page
+        assert re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="?http', text) == []
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if blocks(p, "python")], ids=lambda page: page.stem
+)
+def test_python_on_the_page_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(DOCS / "examples", tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DOCSIGMA_DATA", raising=False)
+    namespace: dict[str, object] = {}
+    for number, body in enumerate(blocks(page, "python"), start=1):
+        exec(compile(body, f"{page.name}, block {number}", "exec"), namespace)
+
+
+def test_pages_show_every_command() -> None:
+    from docsigma.cli.app import app
+
+    shown = {words[0] for _, words in commands()}
+    assert set(typer.main.get_command(app).commands) <= shown
+
+
+@pytest.mark.parametrize(("page", "words"), commands())
+def test_command_and_its_options_exist(page: str, words: list[str]) -> None:
+    from docsigma.cli.app import app
+
+    known = typer.main.get_command(app).commands
+    assert words[0] in known, page
+    flags = {flag for parameter in known[words[0]].params for flag in parameter.opts}
+    used = {word.split("=")[0] for word in words[1:] if word.startswith("-")}
+    assert used - {"-h", "--help"} <= flags, page

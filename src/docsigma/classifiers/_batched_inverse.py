@@ -111,5 +111,11 @@ class BatchedInverse:
             # A factor that can be inverted, so that the other matrices are served.
             factor[failed] = torch.eye(self.size).to(factor)
             log_determinant[failed] = torch.nan
-        torch.cholesky_inverse(factor, out=matrices)
+        if matrices.is_cuda:
+            # There cholesky_inverse takes the matrices one by one.
+            unit = torch.eye(self.size).to(factor).expand_as(factor)
+            half = torch.linalg.solve_triangular(factor, unit, upper=False)
+            torch.bmm(half.mT, half, out=matrices)
+        else:
+            torch.cholesky_inverse(factor, out=matrices)
         return log_determinant

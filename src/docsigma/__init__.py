@@ -10,6 +10,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from docsigma.classifiers import (
+        CrossValidatedLogisticRegression as CrossValidatedLogisticRegression,
+    )
+    from docsigma.classifiers import (
+        GaussianLinearClassifier as GaussianLinearClassifier,
+    )
+    from docsigma.classifiers import TopicClassifier as TopicClassifier
+    from docsigma.classifiers import (
+        UncertainGaussianClassifier as UncertainGaussianClassifier,
+    )
     from docsigma.corpora import Corpus as Corpus
     from docsigma.corpora import Documents as Documents
     from docsigma.corpora import load_corpus as load_corpus
@@ -27,10 +37,14 @@ __version__ = "0.1.0"
 _HOME = {
     "BayesianSMM": "docsigma.models",
     "Corpus": "docsigma.corpora",
+    "CrossValidatedLogisticRegression": "docsigma.classifiers",
     "Documents": "docsigma.corpora",
+    "GaussianLinearClassifier": "docsigma.classifiers",
     "GaussianPosterior": "docsigma.posterior",
     "InputError": "docsigma.exceptions",
     "Perplexity": "docsigma.metrics",
+    "TopicClassifier": "docsigma.classifiers",
+    "UncertainGaussianClassifier": "docsigma.classifiers",
     "Vocabulary": "docsigma.counts",
     "load_corpus": "docsigma.corpora",
     "read_documents": "docsigma.corpora",

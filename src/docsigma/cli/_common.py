@@ -80,7 +80,7 @@ class DocumentOptions:
     """
 
     text_column: str = "text"
-    label_column: str = "label"
+    label_column: str | None = "label"
     id_column: str = "id"
     vocabulary: Path | None = None
     split: Split = Split.test

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from docsigma import __version__
+from docsigma.cli.classifier import app as classifier
 from docsigma.cli.demo import demo
 from docsigma.cli.embed import embed
 from docsigma.cli.fit import fit
@@ -45,3 +46,4 @@ def _root(
 
 for command in (fit, embed, perplexity, topics, info, corpora, demo):
     app.command()(command)
+app.add_typer(classifier)

@@ -40,9 +40,10 @@ def demo(
         say=typer.echo,
     )
     _common.show(*_tables(result))
+    command, model = sys.argv[0], out / "model"
     typer.echo(
-        f"Next: docsigma topics {out / 'model'} docstrings; docsigma embed "
-        f"{out / 'model'} YOUR_FILE.csv --out embeddings.parquet"
+        f"Next: {command} topics {model} docstrings\n"
+        f"      {command} embed {model} YOUR_FILE.csv --out embeddings.parquet"
     )
 
 

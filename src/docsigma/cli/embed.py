@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from docsigma._files import atomic_file
 from docsigma.cli import _common
-from docsigma.exceptions import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from docsigma.corpora import Documents
-    from docsigma.counts import CountedDocuments
-    from docsigma.posterior import GaussianPosterior
+from docsigma.cli._tables import check_table, write_table
 
 __all__ = ["embed"]
 
@@ -39,12 +30,7 @@ def embed(
     A row holds id, label (if known), mean, variance, total_variance, n_tokens and
     n_unknown.
     """
-    writer = _WRITERS.get(out.suffix)
-    if writer is None:
-        raise InputError(
-            f"cannot write {out}: its suffix must be one of {', '.join(_WRITERS)}"
-        )
-    _common.check_writable(out)
+    check_table(out)
     smm = _common.load_model(model, device)
     reader = _common.DocumentOptions(
         text_column, label_column, id_column, vocabulary, split
@@ -52,8 +38,17 @@ def embed(
     documents = reader.load(docs)
     counted = _common.count_for(smm, documents)
     q = smm.posterior(counted.counts)
-    with atomic_file(out) as temporary:
-        writer(temporary, documents, q, counted)
+    columns: dict[str, Any] = {"id": documents.ids}
+    if documents.labels is not None:
+        columns["label"] = documents.labels
+    columns |= {
+        "mean": q.mean,
+        "variance": q.variance,
+        "total_variance": q.total_variance,
+        "n_tokens": counted.n_tokens,
+        "n_unknown": counted.n_unknown,
+    }
+    write_table(out, columns)
     report: dict[str, Any] = {
         "file": str(out),
         "n_documents": len(documents),
@@ -74,64 +69,3 @@ def embed(
     rows.add_row("documents with no known word", _common.number(report["n_empty"], 0))
     rows.add_row("mean total variance", f"{report['mean_total_variance']:.3f}")
     _common.show(rows)
-
-
-def _columns(
-    documents: Documents, q: GaussianPosterior, counted: CountedDocuments
-) -> dict[str, Any]:
-    columns: dict[str, Any] = {"id": documents.ids}
-    if documents.labels is not None:
-        columns["label"] = documents.labels
-    columns |= {
-        "mean": q.mean,
-        "variance": q.variance,
-        "total_variance": q.total_variance,
-        "n_tokens": counted.n_tokens,
-        "n_unknown": counted.n_unknown,
-    }
-    return columns
-
-
-def _write_jsonl(
-    path: Path, documents: Documents, q: GaussianPosterior, counted: CountedDocuments
-) -> None:
-    columns = _columns(documents, q, counted)
-    lists = {k: v if isinstance(v, list) else v.tolist() for k, v in columns.items()}
-    with path.open("w", encoding="utf-8") as handle:
-        for row in zip(*lists.values(), strict=True):
-            record = dict(zip(lists, row, strict=True))
-            handle.write(json.dumps(record, ensure_ascii=False) + "\n")
-
-
-def _write_npz(
-    path: Path, documents: Documents, q: GaussianPosterior, counted: CountedDocuments
-) -> None:
-    import numpy as np
-
-    columns = _columns(documents, q, counted)
-    arrays: Any = {name: np.asarray(column) for name, column in columns.items()}
-    np.savez(path, **arrays)
-
-
-def _write_parquet(
-    path: Path, documents: Documents, q: GaussianPosterior, counted: CountedDocuments
-) -> None:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise InputError(
-            "writing .parquet needs pyarrow: pip install docsigma[tables]"
-        ) from error
-
-    def column(values: list[str] | np.ndarray[Any, Any]) -> Any:
-        if isinstance(values, list) or values.ndim == 1:
-            return pa.array(values)
-        flat = pa.array(values.reshape(-1))
-        return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
-
-    columns = _columns(documents, q, counted)
-    pq.write_table(pa.table({k: column(v) for k, v in columns.items()}), path)
-
-
-_WRITERS = {".parquet": _write_parquet, ".npz": _write_npz, ".jsonl": _write_jsonl}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from docsigma.inference.paper import PaperTrainer
     from docsigma.models.bayesian_smm import BayesianSMM
 
-__all__ = ["CheckpointFile", "load", "save"]
+__all__ = ["CheckpointFile", "load", "pack", "save", "unpack"]
 
 Model = TypeVar("Model", bound="BayesianSMM")
 # Parameters that may differ between a run and the run that goes on from it.
@@ -48,24 +48,34 @@ def _parameters(model: BayesianSMM) -> dict[str, Any]:
     }
 
 
-def save(model: BayesianSMM, folder: str | os.PathLike[str]) -> None:
-    """Write a fitted model."""
+def pack(model: BayesianSMM) -> StoredModel:
+    """Take a fitted model apart into what can be written."""
     fitted = {name: getattr(model, name) for name in SCALARS}
     names = getattr(model, "feature_names_in_", None)
     fitted["feature_names_in_"] = None if names is None else list(names)
     vocabulary = model.vocabulary_
-    stored = StoredModel(
+    return StoredModel(
         kind=type(model).__name__,
         config={"parameters": _parameters(model), "fitted": fitted},
         arrays={name: getattr(model, name) for name in ARRAYS},
         vocabulary=None if vocabulary is None else vocabulary.to_dict(),
     )
-    write_model(folder, stored)
+
+
+def save(model: BayesianSMM, folder: str | os.PathLike[str]) -> None:
+    """Write a fitted model."""
+    write_model(folder, pack(model))
 
 
 def load(cls: type[Model], folder: str | os.PathLike[str]) -> Model:
     """Read a fitted model and check that its parts fit together."""
-    stored = read_model(folder, cls.__name__)
+    return unpack(cls, read_model(folder, cls.__name__), folder)
+
+
+def unpack(
+    cls: type[Model], stored: StoredModel, folder: str | os.PathLike[str]
+) -> Model:
+    """Put together what :func:`pack` took apart; `folder` is for error messages."""
     config = Path(folder) / "config.json"
     try:
         model = cls(**stored.config["parameters"])

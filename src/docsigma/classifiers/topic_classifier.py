@@ -1,0 +1,185 @@
+"""A model and a classifier on its embeddings, kept together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
+from docsigma.classifiers.logistic import CrossValidatedLogisticRegression
+from docsigma.classifiers.uncertain_gaussian import UncertainGaussianClassifier
+from docsigma.exceptions import InputError
+from docsigma.models import BayesianSMM, _storage
+from docsigma.persistence import StoredModel, read_model, write_model
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from docsigma.posterior import GaussianPosterior
+
+__all__ = ["KINDS", "TopicClassifier"]
+
+KINDS: dict[str, type] = {
+    "glc": GaussianLinearClassifier,
+    "glcu": UncertainGaussianClassifier,
+    "lr": CrossValidatedLogisticRegression,
+}
+_GAUSSIAN = (
+    "means_",
+    "covariance_",
+    "precision_",
+    "class_weight_",
+    "class_prior_",
+    "log_prior_",
+)
+
+
+class TopicClassifier:
+    """Counts in, topic probabilities out: a model, a classifier, one folder.
+
+    Parameters
+    ----------
+    model : BayesianSMM
+        Turns counts into Gaussians.
+    classifier : fitted classifier
+        Of one of the `KINDS`, trained on the model's embeddings.
+    kind : {"glcu", "glc", "lr"}
+        Which it is.
+
+    Examples
+    --------
+    >>> from docsigma import BayesianSMM, load_corpus
+    >>> corpus = load_corpus("synthetic")
+    >>> labels = np.where(corpus.truth.train_embeddings[:, 0] > 0, "up", "down")
+    >>> smm = BayesianSMM(5, max_iter=100, learning_rate=0.05, random_state=0)
+    >>> smm = smm.fit(corpus.train.counts)
+    >>> topics = TopicClassifier.fit(smm, corpus.train.counts, labels, kind="glcu")
+    >>> q = smm.posterior(corpus.test.counts)
+    >>> topics.predict_log_proba(q).shape
+    (100, 2)
+    """
+
+    def __init__(self, model: BayesianSMM, classifier: Any, kind: str) -> None:
+        self.model = model
+        self.classifier = classifier
+        self.kind = kind
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels, in the order of the probabilities."""
+        result: NDArray[Any] = self.classifier.classes_
+        return result
+
+    @classmethod
+    def fit(
+        cls,
+        model: BayesianSMM,
+        counts: Any,
+        labels: Sequence[str] | NDArray[Any],
+        *,
+        kind: str = "glcu",
+    ) -> Self:
+        """Embed documents by a fitted model and train a classifier on them.
+
+        Parameters
+        ----------
+        model : BayesianSMM
+            Fitted; it never sees the labels.
+        counts : sparse matrix of shape (n_documents, n_features)
+            Word counts.
+        labels : sequence of str
+            One a document.
+        kind : {"glcu", "glc", "lr"}
+            Which classifier.
+        """
+        if kind not in KINDS:
+            raise InputError(f"`kind` must be one of {', '.join(KINDS)}, got {kind!r}")
+        q = model.posterior(counts)
+        classifier = KINDS[kind]()
+        classifier.fit(q if kind == "glcu" else q.mean, np.asarray(labels))
+        return cls(model, classifier, kind)
+
+    def predict_log_proba(self, posterior: GaussianPosterior) -> NDArray[np.float64]:
+        """Log probabilities of the classes for documents already embedded."""
+        features = posterior if self.kind == "glcu" else posterior.mean
+        return np.asarray(self.classifier.predict_log_proba(features))
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write model and classifier to one folder: safetensors and JSON."""
+        embedding = _storage.pack(self.model)
+        arrays = {f"embedding.{k}": v for k, v in embedding.arrays.items()}
+        arrays |= {f"classifier.{k}": v for k, v in self._arrays().items()}
+        config = {
+            "classifier": {
+                "kind": self.kind,
+                "classes": self.classes_.tolist(),
+                "parameters": _plain(self.classifier.get_params(deep=False)),
+                "n_features_in_": int(self.classifier.n_features_in_),
+            },
+            "embedding": {"kind": embedding.kind, **embedding.config},
+        }
+        stored = StoredModel(type(self).__name__, config, arrays, embedding.vocabulary)
+        write_model(folder, stored)
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        c = self.classifier
+        if self.kind != "lr":
+            return {name: getattr(c, name) for name in _GAUSSIAN}
+        return {
+            "coef_": c.estimator_.coef_,
+            "intercept_": c.estimator_.intercept_,
+            "centre": c._centre,
+            "scale": np.array([c._scale]),
+        }
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Read what :meth:`save` wrote; no code is run."""
+        stored = read_model(folder, cls.__name__)
+        try:
+            about, embedding = stored.config["classifier"], stored.config["embedding"]
+            arrays = {
+                k.removeprefix("embedding."): v
+                for k, v in stored.arrays.items()
+                if k.startswith("embedding.")
+            }
+            part = StoredModel(embedding["kind"], embedding, arrays, stored.vocabulary)
+            classifier = KINDS[about["kind"]](**about["parameters"])
+            classifier.classes_ = np.asarray(about["classes"])
+            classifier.n_features_in_ = about["n_features_in_"]
+            own = {
+                k.removeprefix("classifier."): v
+                for k, v in stored.arrays.items()
+                if k.startswith("classifier.")
+            }
+            if about["kind"] == "lr":
+                _restore_logistic(classifier, own)
+            else:
+                for name in _GAUSSIAN:
+                    setattr(classifier, name, own[name])
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{folder}/config.json is damaged: {error}") from error
+        model = _storage.unpack(BayesianSMM, part, folder)
+        return cls(model, classifier, about["kind"])
+
+
+def _restore_logistic(classifier: Any, arrays: dict[str, NDArray[Any]]) -> None:
+    classifier._centre = arrays["centre"]
+    classifier._scale = float(arrays["scale"][0])
+    inner = LogisticRegression()
+    inner.coef_, inner.intercept_ = arrays["coef_"], arrays["intercept_"]
+    inner.classes_ = np.arange(len(classifier.classes_))
+    inner.n_features_in_ = inner.coef_.shape[1]
+    classifier.estimator_ = inner
+
+
+def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+        for name, value in parameters.items()
+    }

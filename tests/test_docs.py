@@ -112,8 +112,12 @@ def test_pages_show_every_command() -> None:
 def test_command_and_its_options_exist(page: str, words: list[str]) -> None:
     from docsigma.cli.app import app
 
-    known = typer.main.get_command(app).commands
-    assert words[0] in known, page
-    flags = {flag for parameter in known[words[0]].params for flag in parameter.opts}
-    used = {word.split("=")[0] for word in words[1:] if word.startswith("-")}
+    command = typer.main.get_command(app)
+    used = {word.split("=")[0] for word in words if word.startswith("-")}
+    for word in words:
+        if not hasattr(command, "commands"):
+            break
+        assert word in command.commands, page
+        command = command.commands[word]
+    flags = {flag for parameter in command.params for flag in parameter.opts}
     assert used - {"-h", "--help"} <= flags, page

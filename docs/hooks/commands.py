@@ -1,6 +1,7 @@
 """Describe the options of a command from the command itself.
 
-``{{ command fit }}`` in a page becomes its usage and a table of its options.
+``{{ command fit }}`` in a page becomes its usage and a table of its options; so does
+``{{ command classifier fit }}``, a command of a group.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-_MARK = re.compile(r"^\{\{ command (\w+) \}\}$", re.MULTILINE)
+_MARK = re.compile(r"^\{\{ command ([\w ]+) \}\}$", re.MULTILINE)
 _KINDS = {int: "INTEGER", float: "NUMBER", str: "TEXT", Path: "PATH"}
 
 
@@ -29,11 +30,17 @@ def describe(name: str) -> str:
 
     from docsigma.cli.app import app
 
-    command = typer.main.get_command(app).commands[name]
+    command, group = typer.main.get_command(app), app
+    for word in name.split():
+        command = command.commands[word]
+        inside = [
+            g for g in group.registered_groups if g.typer_instance.info.name == word
+        ]
+        group = inside[0].typer_instance if inside else group
     function = next(
         registered.callback
-        for registered in app.registered_commands
-        if registered.callback.__name__ == name
+        for registered in group.registered_commands
+        if registered.callback.__name__ == name.split()[-1]
     )
     hints = typing.get_type_hints(function)
     options = [p for p in command.params if p.param_type_name == "option"]

@@ -175,9 +175,58 @@ def _glcu(reports: Reports) -> str:
     return _rows(head, rows)
 
 
+def _cut(reports: Reports) -> str:
+    parts = []
+    for _, report in reports:
+        lengths = sorted({row["n_words"] for row in report["cuts"]})
+        at = {(row["n_words"], row["kind"]): row for row in report["cuts"]}
+        rows = [
+            "|".join(
+                [str(n)]
+                + [f"{at[n, k]['accuracy']:.1f}" for k in ("glc", "glcu", "lr")]
+                + [f"{at[n, k]['cross_entropy']:.2f}" for k in ("glc", "glcu", "lr")]
+            )
+            for n in lengths
+        ]
+        head = ">words|>GLC, %|>GLCU, %|>LR, %|>GLC, nats|>GLCU, nats|>LR, nats"
+        documents = report["cuts"][0]["n_documents"]
+        parts.append(
+            f"`{report['corpus']}`, {documents} test documents, K "
+            f"{report['n_components']}, l1 {report['l1']:g}, words from "
+            f"{report['start'] + 1} on:\n\n{_rows(head, rows)}"
+        )
+    return "\n\n".join(parts)
+
+
+NAMES = {"glc": "GLC", "glcu": "GLCU", "lr": "LR"}
+
+
+def _topic(reports: Reports) -> str:
+    rows = []
+    for _, report in reports:
+        chosen = report["chosen"]
+        where = f"`{report['corpus']}`"
+        if report["words"]:
+            where += f", words {report['words'][0]} to {report['words'][1]}"
+        setting = f"K {chosen['n_components']}, l1 {chosen['l1']:g}"
+        scores = {NAMES[kind]: row for kind, row in chosen["test"].items()}
+        if "tfidf_lr" in report:
+            scores["TF-IDF + LR"] = report["tfidf_lr"]
+        rows += [
+            f"{where}|{setting if name != 'TF-IDF + LR' else ''}|{name}|"
+            f"{row['accuracy']:.2f}|{row['cross_entropy']:.3f}|{row['brier']:.3f}|"
+            f"{row['ece']:.3f}"
+            for name, row in scores.items()
+        ]
+    head = "corpus|model|classifier|>accuracy, %|>cross-entropy, nats|>Brier|>ECE"
+    return _rows(head, rows)
+
+
 TABLES: dict[str, Callable[[Reports], str]] = {
     "perplexity": _perplexity,
     "memory": _memory,
     "primitive": _primitive,
     "glcu": _glcu,
+    "cut": _cut,
+    "topic": _topic,
 }

@@ -12,7 +12,10 @@ def test_demo_writes_model_and_plots_and_beats_the_unigram(tmp_path):
     lines = []
     result = run_demo(tmp_path, n_components=5, max_iter=15, say=lines.append)
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"model", "bound.png", "uncertainty.png", "map.png"}
+    plots = {"bound.png", "uncertainty.png", "map.png", "reliability.png"}
+    assert names == {"model", "classifier"} | plots
+    assert list(result.topic_id) == ["GLC", "GLCU", "LR", "TF-IDF + LR"]
+    assert all(scores["accuracy"] > 10 for scores in result.topic_id.values())
     assert result.perplexity.corpus < result.perplexity.unigram_corpus
     order = result.by_certainty()
     variance = result.posterior.total_variance

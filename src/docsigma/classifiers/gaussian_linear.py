@@ -28,7 +28,8 @@ class GaussianLinearClassifier(BaseGaussianClassifier):
     :math:`w_d = \mu_{\ell(d)} + \varepsilon_d` with
     :math:`\varepsilon_d \sim \mathcal{N}(0, D^{-1})`. Training maximises
 
-    .. math:: \sum_d \log \mathcal{N}(w_d \mid \mu_{\ell(d)}, D^{-1}),
+    .. math::
+        \sum_d \log \mathcal{N}(w_d \mid \mu_{\ell(d)}, D^{-1}),
 
     which has the class averages and the within-class scatter, divided by the
     total weight, as its solution. Log odds are linear in the embedding.

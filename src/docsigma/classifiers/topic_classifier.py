@@ -13,14 +13,13 @@ from docsigma.classifiers.uncertain_gaussian import UncertainGaussianClassifier
 from docsigma.exceptions import InputError
 from docsigma.models import BayesianSMM, _storage
 from docsigma.persistence import StoredModel, read_model, write_model
+from docsigma.posterior import GaussianPosterior
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-    from docsigma.posterior import GaussianPosterior
 
 __all__ = ["KINDS", "TopicClassifier"]
 
@@ -91,7 +90,7 @@ class TopicClassifier:
         model : BayesianSMM
             Fitted; it never sees the labels.
         counts : sparse matrix of shape (n_documents, n_features)
-            Word counts.
+            Word counts; or a GaussianPosterior, what the model gave for them.
         labels : sequence of str
             One a document.
         kind : {"glcu", "glc", "lr"}
@@ -99,7 +98,8 @@ class TopicClassifier:
         """
         if kind not in KINDS:
             raise InputError(f"`kind` must be one of {', '.join(KINDS)}, got {kind!r}")
-        q = model.posterior(counts)
+        given = isinstance(counts, GaussianPosterior)
+        q = counts if given else model.posterior(counts)
         classifier = KINDS[kind]()
         classifier.fit(q if kind == "glcu" else q.mean, np.asarray(labels))
         return cls(model, classifier, kind)

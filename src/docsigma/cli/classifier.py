@@ -218,7 +218,7 @@ def evaluate(
         "kind": classifier.kind,
     }
     if plots is not None:
-        report["plots"] = _plots(plots, proba, labels, classes, counted.n_tokens)
+        report["plots"] = _plots(plots, log_proba, labels, classes, counted.n_tokens)
     if as_json:
         _common.print_json(report)
         return
@@ -243,11 +243,13 @@ def evaluate(
 
 def _plots(
     folder: Path,
-    proba: np.ndarray[Any, Any],
+    log_proba: np.ndarray[Any, Any],
     labels: np.ndarray[Any, Any],
     classes: np.ndarray[Any, Any],
     n_tokens: np.ndarray[Any, Any],
 ) -> list[str]:
+    import numpy as np
+
     from docsigma._files import atomic_file
     from docsigma.metrics import plots
 
@@ -257,12 +259,13 @@ def _plots(
         raise InputError(
             f"cannot make the folder {folder}: {error.strerror}"
         ) from error
+    proba = np.exp(log_proba)
     figures = {
         "reliability.png": plots.plot_reliability(proba, labels, classes=classes),
         "risk_coverage.png": plots.plot_risk_coverage(proba, labels, classes=classes),
         "confusion.png": plots.plot_confusion_matrix(proba, labels, classes=classes),
         "cross_entropy_by_length.png": plots.plot_cross_entropy_by_length(
-            proba, labels, n_tokens, classes=classes
+            log_proba, labels, n_tokens, classes=classes
         ),
     }
     for name, figure in figures.items():

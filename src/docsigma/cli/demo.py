@@ -24,7 +24,7 @@ def demo(
     components: Annotated[int, typer.Option(help="Size of an embedding.")] = 50,
     max_iter: Annotated[int, typer.Option(help="Passes over the corpus.")] = 150,
 ) -> None:
-    """Fit on docstrings, embed held-out ones, print a table, write plots."""
+    """Fit on docstrings, embed and label held-out ones, print tables, write plots."""
     from docsigma.experiments.demo import run_demo
 
     try:
@@ -86,4 +86,18 @@ def _tables(result: DemoResult) -> list[object]:
     )
     for other, distance in result.neighbours(row):
         near.add_row(result.test.ids[other], labels[other], f"{distance:.2f}")
-    return [lines, certain, near]
+    topics = _common.table(
+        f"Topic identification, {len(set(labels))} labels",
+        "classifier",
+        ">accuracy",
+        ">cross-entropy",
+        ">ECE",
+    )
+    for name, scores in result.topic_id.items():
+        topics.add_row(
+            name,
+            f"{scores['accuracy']:.1f} %",
+            f"{scores['cross_entropy']:.2f}",
+            f"{scores['ece']:.3f}",
+        )
+    return [lines, certain, near, topics]

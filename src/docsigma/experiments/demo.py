@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from docsigma.classifiers import TopicClassifier
 from docsigma.corpora import load_corpus
 from docsigma.counts import Vocabulary
+from docsigma.exceptions import InputError
 from docsigma.experiments.figures import (
     bound_over_time,
     document_map,
     variance_against_length,
 )
+from docsigma.experiments.topic_id import Task, judge, tfidf_baseline
+from docsigma.metrics.plots import plot_reliability
 from docsigma.models import BayesianSMM
 
 if TYPE_CHECKING:
@@ -43,6 +47,8 @@ class DemoResult:
         Their Gaussians.
     perplexity : Perplexity
         Of the held-out documents.
+    topic_id : dict
+        Accuracy, cross-entropy and calibration error of each classifier.
     """
 
     model: BayesianSMM
@@ -50,6 +56,7 @@ class DemoResult:
     n_tokens: np.ndarray[Any, Any]
     posterior: GaussianPosterior
     perplexity: Perplexity
+    topic_id: dict[str, dict[str, float]]
 
     def by_certainty(self) -> np.ndarray[Any, Any]:
         """Rows of the documents, the most certain first."""
@@ -76,7 +83,7 @@ def run_demo(
     verbose: bool = False,
     say: Callable[[str], object] = print,
 ) -> DemoResult:
-    """Fit on the corpus's training half, embed the other half, save model and plots.
+    """Fit on the corpus's training half, embed and label the other half.
 
     Parameters
     ----------
@@ -116,9 +123,35 @@ def run_demo(
         "uncertainty.png": variance_against_length(
             q, held_out.n_tokens, 1 / model.prior_precision
         ),
-        "map.png": document_map(q, loaded.test.labels or ["document"] * len(q)),
+        "map.png": document_map(q, _labels(loaded.test)),
     }
+    task = Task(
+        counted.counts,
+        held_out.counts,
+        _labels(loaded.train),
+        _labels(loaded.test),
+    )
+    say("topic identification: GLC, GLCU, LR, TF-IDF + LR")
+    topic_id = {}
+    trained = model.posterior(task.train)
+    for kind in ("glc", "glcu", "lr"):
+        classifier = TopicClassifier.fit(model, trained, task.train_labels, kind=kind)
+        log_proba = classifier.predict_log_proba(q)
+        classes = classifier.classes_
+        topic_id[kind.upper()] = judge(log_proba, task.test_labels, classes)
+        if kind == "glcu":
+            classifier.save(folder / "classifier")
+            figures["reliability.png"] = plot_reliability(
+                np.exp(log_proba), task.test_labels, classes=classes
+            )
+    topic_id["TF-IDF + LR"] = tfidf_baseline(task)
     for name, figure in figures.items():
         figure.savefig(folder / name)
     say(f"plots: {', '.join(str(folder / name) for name in figures)}")
-    return DemoResult(model, loaded.test, held_out.n_tokens, q, perplexity)
+    return DemoResult(model, loaded.test, held_out.n_tokens, q, perplexity, topic_id)
+
+
+def _labels(documents: Documents) -> list[str]:
+    if documents.labels is None:
+        raise InputError(f"the demo needs labels, and {documents.source} has none")
+    return documents.labels

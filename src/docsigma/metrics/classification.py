@@ -97,7 +97,8 @@ def cross_entropy(
 def brier_score(probabilities: Any, labels: Any, *, classes: Any = None) -> float:
     r"""Mean squared distance to the truth, summed over classes.
 
-    .. math:: \frac1n \sum_d \sum_\ell (p_{d\ell} - [\ell = y_d])^2,
+    .. math::
+        \frac1n \sum_d \sum_\ell (p_{d\ell} - [\ell = y_d])^2,
 
     between 0 and 2. With two classes it is twice the binary Brier score.
 

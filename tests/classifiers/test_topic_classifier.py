@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from docsigma import BayesianSMM, InputError, TopicClassifier, load_corpus
+
+
+@pytest.fixture(scope="module")
+def setting():
+    corpus = load_corpus("synthetic", n_train=200)
+    labels = np.where(corpus.truth.train_embeddings[:, 0] > 0, "up", "down")
+    model = BayesianSMM(4, max_iter=60, learning_rate=0.05, random_state=0)
+    return model.fit(corpus.train.counts), corpus, labels
+
+
+@pytest.mark.parametrize("kind", ["glc", "glcu", "lr"])
+def test_loading_gives_the_same_probabilities(setting, tmp_path, kind):
+    model, corpus, labels = setting
+    topics = TopicClassifier.fit(model, corpus.train.counts, labels, kind=kind)
+    topics.save(tmp_path / "clf")
+    back = TopicClassifier.load(tmp_path / "clf")
+    q = back.model.posterior(corpus.test.counts)
+    np.testing.assert_array_equal(back.classes_, topics.classes_)
+    np.testing.assert_allclose(
+        back.predict_log_proba(q), topics.predict_log_proba(q), rtol=1e-12
+    )
+
+
+def test_counts_and_their_posterior_train_the_same(setting):
+    model, corpus, labels = setting
+    one = TopicClassifier.fit(model, corpus.train.counts, labels)
+    q = model.posterior(corpus.train.counts)
+    other = TopicClassifier.fit(model, q, labels)
+    np.testing.assert_array_equal(one.classifier.means_, other.classifier.means_)
+
+
+def test_unknown_kinds_are_refused(setting):
+    model, corpus, labels = setting
+    with pytest.raises(InputError, match="one of glc, glcu, lr, got 'svm'"):
+        TopicClassifier.fit(model, corpus.train.counts, labels, kind="svm")

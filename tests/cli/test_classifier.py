@@ -1,0 +1,155 @@
+"""`docsigma classifier` as a person meets it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from docsigma.cli.__main__ import main
+
+TOPICS = {
+    "pets": "cats purr dogs bark mice run from cats and dogs",
+    "money": "stocks rise bonds fall banks lend money and stocks pay",
+    "food": "bread and butter cheese and wine cook the bread",
+}
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        main([str(a) for a in arguments])
+    shown = capsys.readouterr()
+    return stop.value.code or 0, shown.out, shown.err
+
+
+def succeed(capsys, *arguments):
+    code, out, err = run(capsys, *arguments)
+    assert code == 0, err
+    return out
+
+
+def refuse(capsys, *arguments):
+    code, out, err = run(capsys, *arguments)
+    assert code == 2, (out, err)
+    assert out == ""
+    assert len(err.strip().splitlines()) == 1, err
+    return err
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("topics")
+    random = np.random.default_rng(0)
+
+    def rows(n):
+        for i in range(n):
+            for label, text in TOPICS.items():
+                words = random.choice(text.split(), 30)
+                yield {"id": f"{label}{i}", "text": " ".join(words), "label": label}
+
+    write(root / "train.jsonl", rows(20))
+    write(root / "test.jsonl", rows(10))
+    arguments = ["fit", root / "train.jsonl", "--out", root / "model", "--l1", "0.01"]
+    arguments += ["--components", "3", "--max-iter", "200", "--learning-rate", "0.03"]
+    with pytest.raises(SystemExit) as stop:
+        main([str(a) for a in arguments])
+    assert not stop.value.code
+    return root
+
+
+@pytest.mark.parametrize("kind", ["glcu", "glc", "lr"])
+def test_fit_evaluate_predict_one_after_the_other(folder, tmp_path, capsys, kind):
+    clf = tmp_path / "clf"
+    fitted = json.loads(
+        succeed(
+            capsys,
+            *("classifier", "fit", folder / "model", folder / "train.jsonl"),
+            *("--kind", kind, "--out", clf, "--json"),
+        )
+    )
+    assert fitted["n_classes"] == 3
+    evaluate = ("classifier", "evaluate", clf, folder / "test.jsonl")
+    report = json.loads(succeed(capsys, *evaluate, "--json"))
+    fields = {"accuracy", "cross_entropy", "brier", "ece", "n_documents"}
+    assert fields <= set(report)
+    assert report["n_documents"] == 30
+    assert report["accuracy"] > 90
+    assert "cross-entropy" in succeed(capsys, *evaluate)
+
+    out = tmp_path / "labels.jsonl"
+    arguments = ("classifier", "predict", clf, folder / "test.jsonl", "--out", out)
+    succeed(capsys, *arguments)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(rows) == 30
+    names = [f"probability[{name}]" for name in sorted(TOPICS)]
+    for row in rows:
+        total = sum(row[name] for name in names)
+        assert total == pytest.approx(1.0)
+        assert row["label"] == max(TOPICS, key=lambda n: row[f"probability[{n}]"])
+        assert row["total_variance"] > 0
+        assert row["entropy"] >= 0
+    right = np.mean([row["id"].startswith(row["label"]) for row in rows])
+    assert 100 * right == pytest.approx(report["accuracy"])
+
+
+def test_plots_are_written(folder, tmp_path, capsys):
+    clf = tmp_path / "clf"
+    fit = ("classifier", "fit", folder / "model", folder / "train.jsonl")
+    succeed(capsys, *fit, "--out", clf)
+    evaluate = ("classifier", "evaluate", clf, folder / "test.jsonl")
+    succeed(capsys, *evaluate, "--plots", tmp_path / "plots")
+    names = {p.name for p in (tmp_path / "plots").iterdir()}
+    assert names == {
+        "reliability.png",
+        "risk_coverage.png",
+        "confusion.png",
+        "cross_entropy_by_length.png",
+    }
+
+
+def test_unseen_classes_are_counted_and_left_out(folder, tmp_path, capsys):
+    clf = tmp_path / "clf"
+    fit = ("classifier", "fit", folder / "model", folder / "train.jsonl")
+    succeed(capsys, *fit, "--out", clf)
+    rows = [json.loads(x) for x in (folder / "test.jsonl").read_text().splitlines()]
+    for row in rows[:4]:
+        row["label"] = "sport"
+    test = write(tmp_path / "test.jsonl", rows)
+    report = json.loads(succeed(capsys, "classifier", "evaluate", clf, test, "--json"))
+    assert report["n_documents"] == 26
+    assert report["n_unseen"] == 4
+    assert report["unseen_classes"] == ["sport"]
+    assert "sport" in succeed(capsys, "classifier", "evaluate", clf, test)
+    for row in rows:
+        row["label"] = "sport"
+    write(test, rows)
+    sentence = refuse(capsys, "classifier", "evaluate", clf, test)
+    assert "none of the 30 documents" in sentence
+
+
+def test_bad_input_gets_one_sentence(folder, tmp_path, capsys):
+    model, out = folder / "model", tmp_path / "clf"
+    bare = write(tmp_path / "bare.jsonl", [{"text": "cats and dogs"}] * 3)
+    fit = ("classifier", "fit", model)
+    assert "has no labels" in refuse(capsys, *fit, bare, "--out", out)
+    one = write(tmp_path / "one.jsonl", [{"text": "cats dogs", "label": "pets"}] * 3)
+    assert "class" in refuse(capsys, *fit, one, "--out", out)
+    arguments = (*fit, folder / "train.jsonl", "--out", out)
+    assert "glc, glcu, lr" in refuse(capsys, *arguments, "--kind", "svm")
+    assert not out.exists()
+    sentence = refuse(capsys, "classifier", "evaluate", model, folder / "test.jsonl")
+    assert "holds a BayesianSMM, not a TopicClassifier" in sentence
+    succeed(capsys, *arguments)
+    (out / "model.safetensors").unlink()
+    predict = ("classifier", "predict", out, folder / "test.jsonl")
+    sentence = refuse(capsys, *predict, "--out", tmp_path / "x.jsonl")
+    assert "has no model.safetensors" in sentence
+    assert ".parquet, .npz, .jsonl" in refuse(
+        capsys, *predict, "--out", tmp_path / "x.csv"
+    )

@@ -14,7 +14,7 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["atomic_file", "atomic_folder"]
+__all__ = ["atomic_file", "atomic_folder", "check_replaceable"]
 
 
 def _why(error: OSError) -> str:
@@ -70,6 +70,24 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def check_replaceable(folder: Path) -> None:
+    """Refuse to replace a file, or a folder that docsigma did not write.
+
+    Raises
+    ------
+    InputError
+        If `folder` is there and is not ours.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"cannot write the folder {folder}: a file has that name")
+    occupied = folder.is_dir() and any(folder.iterdir())
+    if occupied and not (folder / "config.json").is_file():
+        raise InputError(
+            f"cannot write the folder {folder}: it exists and is not a docsigma "
+            "folder (it has no config.json)"
+        )
+
+
 @contextlib.contextmanager
 def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary folder that becomes `path` when the block ends well.
@@ -95,14 +113,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     temporary = _temporary(target)
     retired = temporary.with_name(temporary.name + ".old")
-    if target.exists() and not target.is_dir():
-        raise InputError(f"cannot write the folder {target}: a file has that name")
-    occupied = target.is_dir() and any(target.iterdir())
-    if occupied and not (target / "config.json").is_file():
-        raise InputError(
-            f"cannot write the folder {target}: it exists and is not a docsigma "
-            "folder (it has no config.json)"
-        )
+    check_replaceable(target)
     try:
         temporary.mkdir()
         yield temporary

@@ -8,33 +8,13 @@ import numpy as np
 import pytest
 
 from docsigma.cli.__main__ import main
+from running import refuse, succeed
 
 TOPICS = {
     "pets": "cats purr dogs bark mice run from cats and dogs",
     "money": "stocks rise bonds fall banks lend money and stocks pay",
     "food": "bread and butter cheese and wine cook the bread",
 }
-
-
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as stop:
-        main([str(a) for a in arguments])
-    shown = capsys.readouterr()
-    return stop.value.code or 0, shown.out, shown.err
-
-
-def succeed(capsys, *arguments):
-    code, out, err = run(capsys, *arguments)
-    assert code == 0, err
-    return out
-
-
-def refuse(capsys, *arguments):
-    code, out, err = run(capsys, *arguments)
-    assert code == 2, (out, err)
-    assert out == ""
-    assert len(err.strip().splitlines()) == 1, err
-    return err
 
 
 def write(path, rows):

@@ -15,7 +15,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from docsigma import BayesianSMM
-from docsigma.cli.__main__ import main
+from running import refuse, succeed
 
 TEXTS = [
     ("cats purr and dogs bark at cats", "pets"),
@@ -23,31 +23,6 @@ TEXTS = [
     ("stocks rise and bonds fall as stocks rise", "money"),
     ("bonds pay interest and stocks pay dividends", "money"),
 ] * 6
-
-
-def run(capsys, *arguments):
-    """Run a command; give its exit code, standard output and standard error."""
-    with pytest.raises(SystemExit) as stop:
-        main([str(a) for a in arguments])
-    shown = capsys.readouterr()
-    return stop.value.code or 0, shown.out, shown.err
-
-
-def succeed(capsys, *arguments):
-    code, out, err = run(capsys, *arguments)
-    assert code == 0, err
-    return out
-
-
-def refuse(capsys, *arguments):
-    """Run a command that must refuse its input; give the one sentence."""
-    code, out, err = run(capsys, *arguments)
-    assert code == 2, (out, err)
-    assert out == ""
-    assert len(err.strip().splitlines()) == 1, err
-    assert err.startswith("docsigma: ")
-    assert "Traceback" not in err
-    return err
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from toy import toy
 
 from docsigma.exceptions import InputError
 from docsigma.inference.diagonal import DiagonalGaussian
 from docsigma.inference.evidence import estimate_evidence
 from docsigma.inference.natural_gradient import infer_posterior
+from toy import toy
 
 GRID = {1: 4001, 2: 401}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from toy import toy
 
 from docsigma.inference.diagonal import DiagonalGaussian
 from docsigma.inference.paper import PaperTrainer
 from docsigma.inference.point_loadings import PointLoadings
 from docsigma.kernels import softmax_moments
+from toy import toy
 
 TOLERANCE = {"rtol": 0, "atol": 1e-8}
 

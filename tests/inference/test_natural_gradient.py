@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 import torch
 from scipy.optimize import minimize
-from toy import toy
 
 from docsigma.inference.multinomial import MultinomialCounts
 from docsigma.inference.natural_gradient import infer_posterior
+from toy import toy
 
 
 def infer(problem, matrix=None, **options):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from docsigma._files import check_replaceable
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -139,17 +140,7 @@ def check_writable(path: Path, *, folder: bool = False) -> None:
     if not os.access(parent, os.W_OK):
         raise InputError(f"cannot write {path}: the folder {parent} is not writable")
     if folder:
-        if path.exists() and not path.is_dir():
-            raise InputError(f"cannot write the folder {path}: a file has that name")
-        if (
-            path.is_dir()
-            and any(path.iterdir())
-            and not (path / "config.json").is_file()
-        ):
-            raise InputError(
-                f"cannot write the folder {path}: it exists and is not a docsigma "
-                "folder (it has no config.json)"
-            )
+        check_replaceable(path)
     elif path.is_dir():
         raise InputError(f"cannot write {path}: it is a folder")
 

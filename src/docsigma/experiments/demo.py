@@ -1,4 +1,4 @@
-"""The demo: one corpus from text to Gaussians, in about two minutes."""
+"""The demo: one corpus from text to Gaussians, in about three minutes."""
 
 from __future__ import annotations
 

@@ -27,10 +27,9 @@ __all__ = ["Epoch", "PaperTrainer"]
 # Documents whose draws are held at once; the words are blocked by the kernel.
 CHUNK = 8192
 # The bound is noisy: convergence compares the means of two windows of passes. The start
-# is a saddle, T near zero, where the bound stands still before it climbs: hence the
-# least number of passes, and the look at the KL, which grows as T leaves it.
-WINDOW = 20
-FEWEST = 100
+# is a saddle, T near zero, where the bound stands still before it climbs: hence wide
+# windows, and the look at the KL, which grows as T leaves it.
+WINDOW = 50
 KL_GROWTH = 0.01
 
 
@@ -138,7 +137,7 @@ class PaperTrainer:
         return self._converged(tol)
 
     def _converged(self, tol: float) -> bool:
-        if tol <= 0 or self.epoch < FEWEST:
+        if tol <= 0 or self.epoch < 2 * WINDOW:
             return False
         latest, before = self.history[-WINDOW:], self.history[-2 * WINDOW : -WINDOW]
         bound = sum(epoch.bound for epoch in latest) / WINDOW

@@ -76,9 +76,9 @@ class BayesianSMM(CountModel):
     max_iter : int, default=1000
         Passes over the corpus at the most.
     tol : float, default=1e-6
-        Training ends when the bound, averaged over twenty passes, grows by less than
-        `tol` of itself a pass, but not before 100 passes, and not while the KL still
-        grows. 0 means that only `max_iter` ends it.
+        Training ends when the bound, averaged over fifty passes, grows by less than
+        `tol` of itself a pass, so not before 100 passes, and not while the KL still
+        grows by a per cent. 0 means that only `max_iter` ends it.
     learning_rate : float, default=0.01
         Adam's step size, for the posteriors and for T and m.
     n_draws : int, default=1

@@ -14,7 +14,7 @@ ifneq ($(wildcard ../shared/data),)
 export DOCSIGMA_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: setup demo test lint types unit docs bench clean
+.PHONY: setup demo test lint types unit browser docs bench clean
 
 setup: $(STAMP)
 
@@ -36,7 +36,11 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-unit: $(STAMP)
+# Page tests want a browser; where it cannot be installed they skip and say so.
+browser:
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; } >/dev/null 2>&1 || true
+
+unit: $(STAMP) browser
 	$(BIN)/python -m pytest
 
 docs: $(STAMP)

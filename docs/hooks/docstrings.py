@@ -112,7 +112,7 @@ def _resolve(owner: griffe.Object, target: str) -> str | None:
         members = scope.all_members if scope.is_class else scope.members
         if not scope.is_function and relative.split(".")[0] in members:
             return _canonical(owner, f"{scope.path}.{relative}")
-        scope = scope.parent  # type: ignore[assignment]
+        scope = scope.parent
     return None
 
 
@@ -132,4 +132,4 @@ def _objects(module: griffe.Object) -> Iterator[griffe.Object]:
     yield module
     for member in module.members.values():
         if not member.is_alias:
-            yield from _objects(member)  # type: ignore[arg-type]
+            yield from _objects(member)

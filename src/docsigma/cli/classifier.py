@@ -250,7 +250,7 @@ def _plots(
 ) -> list[str]:
     import numpy as np
 
-    from docsigma._files import atomic_file
+    from docsigma.experiments.figures import save_figures
     from docsigma.metrics import plots
 
     try:
@@ -268,7 +268,4 @@ def _plots(
             log_proba, labels, n_tokens, classes=classes
         ),
     }
-    for name, figure in figures.items():
-        with atomic_file(folder / name) as temporary:
-            figure.savefig(temporary)
-    return [str(folder / name) for name in figures]
+    return save_figures(figures, folder)

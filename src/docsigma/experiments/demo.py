@@ -14,6 +14,7 @@ from docsigma.exceptions import InputError
 from docsigma.experiments.figures import (
     bound_over_time,
     document_map,
+    save_figures,
     variance_against_length,
 )
 from docsigma.experiments.topic_id import Task, judge, tfidf_baseline
@@ -145,9 +146,7 @@ def run_demo(
                 np.exp(log_proba), task.test_labels, classes=classes
             )
     topic_id["TF-IDF + LR"] = tfidf_baseline(task)
-    for name, figure in figures.items():
-        figure.savefig(folder / name)
-    say(f"plots: {', '.join(str(folder / name) for name in figures)}")
+    say(f"plots: {', '.join(save_figures(figures, folder))}")
     return DemoResult(model, loaded.test, held_out.n_tokens, q, perplexity, topic_id)
 
 

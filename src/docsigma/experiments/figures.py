@@ -6,17 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from docsigma._files import atomic_file
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
     from docsigma.posterior import GaussianPosterior
 
-__all__ = ["bound_over_time", "document_map", "variance_against_length"]
+__all__ = [
+    "bound_over_time",
+    "document_map",
+    "save_figures",
+    "variance_against_length",
+]
 
 # Okabe and Ito's palette: told apart by readers with any kind of colour vision.
 PALETTE = (
@@ -40,6 +47,14 @@ def _figure(width: float = 6.4, height: float = 4.2) -> tuple[Figure, Any]:
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
+
+
+def save_figures(figures: Mapping[str, Figure], folder: Path) -> list[str]:
+    """Write figures under their names, each whole or not at all; give the paths."""
+    for name, figure in figures.items():
+        with atomic_file(folder / name) as temporary:
+            figure.savefig(temporary)
+    return [str(folder / name) for name in figures]
 
 
 def bound_over_time(history: Sequence[dict[str, Any]], n_tokens: int) -> Figure:

@@ -21,8 +21,3 @@ class IsotropicPrior:
     """
 
     precision: float
-
-    @property
-    def variance(self) -> float:
-        """The variance in each dimension."""
-        return 1.0 / self.precision

@@ -444,7 +444,8 @@ class BayesianSMM(CountModel):
         return loadings.to(device), torch.from_numpy(self.log_unigram_).to(device)
 
     def _counted(self, counts: sp.csr_matrix) -> MultinomialCounts:
-        return MultinomialCounts(counts, self._tensors()[1])
+        bias = torch.from_numpy(self.log_unigram_).to(choose_device(self.device))
+        return MultinomialCounts(counts, bias)
 
     def _infer(self, counts: MultinomialCounts) -> DiagonalGaussian:
         loadings, bias = self._tensors()

@@ -7,6 +7,7 @@ r"""Topic identification: embed, classify, judge. The paper's second half as a r
 K and l1 are chosen on the training part alone: for each pair a model is trained without
 labels, and GLCU on its embeddings is judged by cross-validation. The pair with
 the least cross-entropy is then judged on the test part, by GLC, GLCU and LR.
+A run that was stopped goes on with the pairs its FILE does not have yet.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import torch
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 
+from docsigma._files import atomic_file
 from docsigma.classifiers import (
     CrossValidatedLogisticRegression,
     GaussianLinearClassifier,
@@ -29,6 +31,7 @@ from docsigma.classifiers import (
 )
 from docsigma.corpora import load_corpus
 from docsigma.counts import Vocabulary
+from docsigma.exceptions import InputError
 from docsigma.experiments.early_stopping import cross_validate
 from docsigma.metrics.calibration import expected_calibration_error
 from docsigma.metrics.classification import accuracy, brier_score, cross_entropy
@@ -173,8 +176,16 @@ def main(arguments: list[str] | None = None) -> None:
         "grid": [],
     }
     best = None
+    done = _resume(chosen.json, report) if chosen.json else []
+    for old in done:
+        report["grid"].append(old)
+        if best is None or old["cv_cross_entropy"] < best[0]["cv_cross_entropy"]:
+            best = (old,)
+    judged = {(row["n_components"], row["l1"]) for row in done}
     for k in chosen.components:
         for l1 in chosen.l1:
+            if (k, l1) in judged:
+                continue
             model = _fit(task, k, l1, chosen.max_iter, chosen.device)
             q = model.posterior(task.train)
             features = np.hstack([q.mean, q.variance])
@@ -216,9 +227,22 @@ def main(arguments: list[str] | None = None) -> None:
         _write(chosen.json, report)
 
 
+def _resume(path: Path, report: dict[str, Any]) -> list[dict[str, Any]]:
+    """Give the pairs that an earlier run with the same settings has judged."""
+    if not path.exists():
+        return []
+    before = json.loads(path.read_text())
+    settings = {name: value for name, value in report.items() if name != "grid"}
+    if any(before.get(name) != value for name, value in settings.items()):
+        raise InputError(f"{path} holds another run: other settings than {settings}")
+    grid: list[dict[str, Any]] = before["grid"]
+    return grid
+
+
 def _write(path: Path, report: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=1) + "\n")
+    with atomic_file(path) as temporary:
+        temporary.write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import typer
 
 from docsigma import __version__
 from docsigma.cli.classifier import app as classifier
+from docsigma.cli.count import count
 from docsigma.cli.demo import demo
 from docsigma.cli.embed import embed
 from docsigma.cli.fit import fit
@@ -44,6 +45,6 @@ def _root(
     del version
 
 
-for command in (fit, embed, perplexity, topics, info, corpora, demo):
+for command in (count, fit, embed, perplexity, topics, info, corpora, demo):
     app.command()(command)
 app.add_typer(classifier)

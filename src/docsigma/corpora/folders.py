@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from docsigma.corpora._streams import numbered_lines, read_bytes
-from docsigma.corpora.documents import Documents
-from docsigma.exceptions import InputError
+from docsigma.corpora._columns import DocumentRows
+from docsigma.corpora._rows import folder_rows, line_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from docsigma.corpora.documents import Documents
 
 __all__ = ["read_folder", "read_lines"]
 
@@ -36,28 +37,10 @@ def read_folder(path: Path, *, labelled: bool = True) -> Documents:
     >>> documents.ids, documents.labels
     (['good/1.txt'], ['good'])
     """
-    try:
-        files = [file.relative_to(path) for file in path.rglob("*") if file.is_file()]
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
-    names = sorted(name for name in files if not _is_hidden(name))
-    if not names:
-        raise InputError(f"{path} has no documents: it is a folder without files")
-    labels = None
-    if labelled and any(len(name.parts) > 1 for name in names):
-        beside = next((name for name in names if len(name.parts) == 1), None)
-        if beside is not None:
-            raise InputError(
-                f"{path} has files in subfolders, which are their labels, "
-                f"and files beside them, such as {beside}"
-            )
-        labels = [name.parts[0] for name in names]
-    return Documents(
-        ids=[name.as_posix() for name in names],
-        texts=[_text(path / name) for name in names],
-        labels=labels,
-        source=str(path),
-    )
+    rows = DocumentRows(path, "text", "label", "id")
+    for number, row in folder_rows(path, labelled=labelled):
+        rows.add(number, row)
+    return rows.documents()
 
 
 def read_lines(path: Path) -> Documents:
@@ -73,24 +56,7 @@ def read_lines(path: Path) -> Documents:
     >>> documents.ids, documents.texts
     (['1', '2'], ['sun', 'rain'])
     """
-    texts = [line.rstrip("\r\n") for _, line in numbered_lines(path)]
-    if not any(text.strip() for text in texts):
-        raise InputError(f"{path} has no documents")
-    ids = [str(number) for number in range(1, len(texts) + 1)]
-    return Documents(ids=ids, texts=texts, source=str(path))
-
-
-def _is_hidden(name: Path) -> bool:
-    return any(part.startswith(".") for part in name.parts)
-
-
-def _text(path: Path) -> str:
-    raw = read_bytes(path)
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{path}, line {line}, byte {error.start + 1} of the file: not UTF-8 "
-            f"(0x{raw[error.start]:02x})"
-        ) from error
+    rows = DocumentRows(path, "text", None, None)
+    for number, row in line_rows(path):
+        rows.add(number, row)
+    return rows.documents()

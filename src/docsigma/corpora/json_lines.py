@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from docsigma.corpora._columns import DocumentRows
-from docsigma.corpora._streams import numbered_lines
-from docsigma.exceptions import InputError
+from docsigma.corpora._rows import json_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,35 +39,6 @@ def read_json_lines(
     ['sun', 'rain']
     """
     rows = DocumentRows(path, text_column, label_column, id_column)
-    for number, line in numbered_lines(path):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        try:
-            row = json.loads(line.rstrip("\r\n"))
-        except json.JSONDecodeError as error:
-            raise InputError(
-                f"{where}, column {error.colno}: broken JSON ({error.msg})"
-            ) from error
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{where}: JSON that cannot be read ({error})") from error
-        if not isinstance(row, dict):
-            raise InputError(
-                f"{where}: must be a JSON object, got {type(row).__name__}"
-            )
-        if "\\ud" in line or "\\uD" in line:
-            _check_surrogates(where, row)
+    for number, row in json_rows(path):
         rows.add(number, row)
     return rows.documents()
-
-
-def _check_surrogates(where: str, row: dict[str, object]) -> None:
-    # JSON can spell half of a character, which no file could be written with later.
-    for column, value in row.items():
-        if isinstance(value, str):
-            try:
-                value.encode("utf-8")
-            except UnicodeEncodeError as error:
-                raise InputError(
-                    f"{where}: column `{column}` has half of a surrogate pair"
-                ) from error

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from docsigma.corpora._columns import DocumentRows, named
-from docsigma.corpora._streams import COMPRESSIONS, existing_file, read_bytes
-from docsigma.exceptions import InputError
+from docsigma.corpora._columns import DocumentRows
+from docsigma.corpora._rows import parquet_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,32 +29,9 @@ def read_parquet(
     InputError
         If pyarrow is not installed, the file is damaged, or a text is missing.
     """
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise InputError(
-            f"cannot read {path}: Parquet needs pyarrow, pip install docsigma[tables]"
-        ) from error
-    existing_file(path)
-    compressed = path.suffix.lower() in COMPRESSIONS
-    source: Any = io.BytesIO(read_bytes(path)) if compressed else str(path)
-    rows = DocumentRows(path, text_column, label_column, id_column, unit="row")
-    number = 0
-    try:
-        with pyarrow.parquet.ParquetFile(source) as file:
-            found = list(file.schema_arrow.names)
-            if text_column not in found:
-                raise InputError(
-                    f"{path}: no column `{text_column}`, found {named(found)}"
-                )
-            wanted = {text_column, label_column, id_column}
-            columns = [name for name in found if name in wanted]
-            for batch in file.iter_batches(columns=columns):
-                for row in batch.to_pylist():
-                    number += 1
-                    rows.add(number, row)
-    except (pyarrow.ArrowException, OSError, EOFError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"cannot read {path}: damaged Parquet ({reason})") from error
+    columns = (text_column, label_column, id_column)
+    rows = DocumentRows(path, *columns, unit="row")
+    wanted = {column for column in columns if column is not None}
+    for number, row in parquet_rows(path, text_column=text_column, wanted=wanted):
+        rows.add(number, row)
     return rows.documents()

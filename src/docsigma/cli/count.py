@@ -1,0 +1,266 @@
+"""`docsigma count`: documents in, counts on disk out."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from docsigma.cli import _common
+from docsigma.cli._settings import read_settings
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from docsigma.corpora import Documents
+    from docsigma.counts import CountedDocuments, Vocabulary
+
+    # Called once a pass over the documents.
+    Blocks = Callable[[], Iterable[Documents]]
+
+__all__ = ["count"]
+
+LIMITS = ("min_df", "max_df", "max_features")
+
+
+def count(
+    docs: _common.DocumentsArgument,
+    out: Annotated[Path, typer.Option(help="Folder of counts to write.")],
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(
+            help="Words to count: a folder made by `fit` or `count`, or a file, one "
+            "word a line. For a count matrix a file names its columns."
+        ),
+    ] = None,
+    min_df: Annotated[
+        int | None, typer.Option(help="Keep words of at least this many documents.")
+    ] = None,
+    max_features: Annotated[
+        int | None, typer.Option(help="Keep only this many words, the most frequent.")
+    ] = None,
+    stop_words: Annotated[
+        str | None, typer.Option(help="`english` leaves out its stop words.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file of settings, as for `fit`.")
+    ] = None,
+    split: _common.SplitOption = _common.Split.train,
+    text_column: _common.TextColumn = "text",
+    label_column: _common.LabelColumn = "label",
+    id_column: _common.IdColumn = "id",
+    shard_rows: Annotated[
+        int, typer.Option(help="Documents a shard at the most.")
+    ] = 65536,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    as_json: _common.JsonFlag = False,
+) -> None:
+    """Count the words of documents and write the counts to a folder.
+
+    Texts are read in blocks and never all in memory: .jsonl, .csv, .tsv,
+    .txt, .parquet, folders. They are read twice if their vocabulary must be
+    learned. Corpora that go by a name, count matrices (.mtx, .npz) and
+    compressed Parquet are read whole, as `fit` does.
+
+    Example: docsigma count calls.jsonl.gz --out calls --min-df 5
+    """
+    from docsigma.corpora.shards import ShardedCounts, ShardWriter
+
+    flags = {
+        "min_df": min_df,
+        "max_features": max_features,
+        "stop_words": stop_words,
+    }
+    counting = read_settings(flags, config).counting
+    _common.check_writable(out, folder=True)
+    reader = _common.DocumentOptions(text_column, label_column, id_column, split=split)
+    bar = not (quiet or as_json) and sys.stderr.isatty()
+    started = time.perf_counter()
+    n_tokens = n_unknown = n_empty = 0
+    with _stoppable():
+        blocks, words, n_features = _source(docs, reader, vocabulary, counting, bar)
+        with ShardWriter(out, n_features, words, shard_rows) as writer:
+            for block in _watched(blocks(), "count", bar):
+                counted = _count(words, block)
+                writer.add(
+                    counted.counts,
+                    block.labels,
+                    ids=block.ids,
+                    n_unknown=counted.n_unknown,
+                )
+                n_tokens += int(counted.n_tokens.sum())
+                n_unknown += int(counted.n_unknown.sum())
+                n_empty += int((counted.n_tokens == 0).sum())
+            if n_tokens == 0:
+                raise InputError(f"{docs} holds no word: every count is zero")
+    counts = ShardedCounts.open(out)
+    report = {
+        "folder": str(out),
+        "corpus": docs,
+        "n_documents": counts.n_documents,
+        "n_tokens": n_tokens,
+        "n_unknown": n_unknown,
+        "n_empty": n_empty,
+        "n_features": counts.n_features,
+        "nnz": counts.nnz,
+        "n_shards": counts.n_shards,
+        "bytes": counts.nbytes,
+        "digest": counts.digest,
+        "seconds": time.perf_counter() - started,
+    }
+    if as_json:
+        _common.print_json(report)
+        return
+    rows = _common.table(f"{docs} -> {out}", "what", ">value")
+    rows.add_row("documents", _common.number(counts.n_documents, 0))
+    rows.add_row("tokens", _common.number(n_tokens, 0))
+    rows.add_row("unknown tokens", _common.number(n_unknown, 0))
+    rows.add_row("documents with no known word", _common.number(n_empty, 0))
+    rows.add_row("words in the vocabulary", _common.number(counts.n_features, 0))
+    rows.add_row("counts that are not zero", _common.number(counts.nnz, 0))
+    rows.add_row("shards", _common.number(counts.n_shards, 0))
+    rows.add_row("bytes on disk", _common.number(counts.nbytes, 0))
+    rows.add_row("time", f"{report['seconds']:.0f} s")
+    _common.show(rows)
+
+
+def _source(
+    docs: str,
+    reader: _common.DocumentOptions,
+    vocabulary: Path | None,
+    counting: dict[str, Any],
+    bar: bool,
+) -> tuple[Blocks, Vocabulary | None, int]:
+    """Find the documents, the words to count, and how many columns they make."""
+    from docsigma.corpora import available_corpora
+    from docsigma.corpora.blocks import can_stream
+    from docsigma.counts import Vocabulary
+
+    is_path = docs not in {info.name for info in available_corpora()}
+    if is_path and can_stream(docs):
+        blocks = _streamed(Path(docs), reader)
+    else:
+        # As in `fit`, a file of words beside a matrix names the matrix's columns.
+        names_columns = is_path and vocabulary is not None and not vocabulary.is_dir()
+        if names_columns:
+            reader = replace(reader, vocabulary=vocabulary)
+        documents = reader.load(docs)
+        blocks = _sliced(documents)
+        if documents.counts is not None and (names_columns or vocabulary is None):
+            named = documents.words
+            words = None if named is None else Vocabulary.from_words(named)
+            return blocks, words, int(documents.counts.shape[1])
+    if vocabulary is None:
+        known = _learned(blocks, counting, bar)
+    else:
+        known = _given(vocabulary, counting)
+    return blocks, known, len(known)
+
+
+def _streamed(path: Path, reader: _common.DocumentOptions) -> Blocks:
+    from docsigma.corpora.blocks import iter_documents
+    from docsigma.corpora.shards import is_counts_folder
+
+    if is_counts_folder(path):
+        raise InputError(f"{path} is a folder of counts, not of documents to count")
+    sizes: list[int] = []
+
+    def blocks() -> Iterator[Documents]:
+        size = 0
+        for block in iter_documents(
+            path,
+            text_column=reader.text_column,
+            label_column=reader.label_column,
+            id_column=reader.id_column,
+        ):
+            size += len(block)
+            yield block
+        sizes.append(size)
+        if size != sizes[0]:
+            raise InputError(
+                f"{path} changed while it was read: it had {sizes[0]} documents, "
+                f"now it has {size}"
+            )
+
+    return blocks
+
+
+def _sliced(documents: Documents, rows: int = 4096) -> Blocks:
+    return lambda: (
+        documents[start : start + rows] for start in range(0, len(documents), rows)
+    )
+
+
+def _learned(blocks: Blocks, counting: dict[str, Any], bar: bool) -> Vocabulary:
+    from docsigma._word_frequencies import WordFrequencies
+
+    frequencies = WordFrequencies(**counting)
+    for block in _watched(blocks(), "vocabulary", bar):
+        frequencies.add(block.texts or [])
+    return frequencies.vocabulary()
+
+
+def _given(source: Path, counting: dict[str, Any]) -> Vocabulary:
+    """Read the words of a model, of counts, or of a file."""
+    from docsigma.corpora.matrices import read_vocabulary
+    from docsigma.corpora.shards import ShardedCounts, is_counts_folder
+    from docsigma.counts import Vocabulary
+    from docsigma.persistence import read_model
+
+    for name, value in counting.items():
+        if source.is_dir() or name in LIMITS:
+            raise InputError(
+                f"`{name}` is {value}, but {source} already says which words to count"
+            )
+    if not source.is_dir():
+        return Vocabulary(tuple(read_vocabulary(source)), **counting)
+    if is_counts_folder(source):
+        known = ShardedCounts.open(source).vocabulary
+    else:
+        state = read_model(source).vocabulary
+        known = None if state is None else Vocabulary.from_dict(state)
+    if known is None:
+        raise InputError(
+            f"{source} does not know its words, so no texts can be counted"
+        )
+    return known
+
+
+def _count(words: Vocabulary | None, block: Documents) -> CountedDocuments:
+    import numpy as np
+
+    from docsigma.counts import CountedDocuments
+
+    if words is not None:
+        return words.count_documents(block)
+    assert block.counts is not None
+    tokens = np.asarray(block.counts.sum(axis=1)).ravel().astype(np.int64)
+    return CountedDocuments(block.counts, tokens, np.zeros_like(tokens))
+
+
+def _watched(blocks: Iterable[Documents], what: str, bar: bool) -> Iterator[Documents]:
+    from tqdm import tqdm
+
+    with tqdm(desc=what, unit=" documents", unit_scale=True, disable=not bar) as shown:
+        for block in blocks:
+            yield block
+            shown.update(len(block))
+
+
+@contextlib.contextmanager
+def _stoppable() -> Iterator[None]:
+    # SIGTERM as Ctrl-C: either way the half-written folder is removed.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("docsigma: stopped; nothing was written", err=True)
+        raise typer.Exit(130) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)

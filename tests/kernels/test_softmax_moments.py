@@ -49,7 +49,7 @@ def test_result_does_not_depend_on_the_block_size(monkeypatch, rows):
     points, loadings, bias, weights = problem(n=101)
     whole = softmax_moments(points, loadings, bias, second=True, weights=weights)
     module = sys.modules["docsigma.kernels.softmax_moments"]
-    monkeypatch.setattr(module, "CPU_BLOCK_BYTES", rows * 23 * 8)
+    monkeypatch.setattr(module, "BLOCK_BYTES", rows * 23 * 8)
     parts = softmax_moments(points, loadings, bias, second=True, weights=weights)
     for name in ("lse", "first", "second", "loading_gradient", "bias_gradient"):
         expected = getattr(whole, name)

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
-from docsigma.kernels.softmax_moments import SoftmaxMoments, softmax_moments
+from docsigma.kernels.moments import SoftmaxMoments
+from docsigma.kernels.precision import use_precision
+from docsigma.kernels.softmax_moments import softmax_moments
+from docsigma.kernels.tiles import Workspace
+from docsigma.kernels.words import SoftmaxWords
 
-__all__ = ["SoftmaxMoments", "softmax_moments"]
+__all__ = [
+    "SoftmaxMoments",
+    "SoftmaxWords",
+    "Workspace",
+    "softmax_moments",
+    "use_precision",
+]

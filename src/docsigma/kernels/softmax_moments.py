@@ -2,84 +2,57 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 
+from docsigma.kernels.moments import SoftmaxMoments
+from docsigma.kernels.precision import precision
+from docsigma.kernels.tiles import Workspace, tiled_moments
+from docsigma.kernels.words import SoftmaxWords
+
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["SoftmaxMoments", "block_rows", "softmax_moments"]
+__all__ = ["softmax_moments"]
 
-# One block of logits. Measured in benchmarks/primitive.py: from 2 to 64 MiB the
-# speed is flat on a CPU, so the small end keeps memory low; a GPU wants larger.
-CPU_BLOCK_BYTES = 16 * 2**20
-GPU_BLOCK_BYTES = 512 * 2**20
-
-
-@dataclass(frozen=True)
-class SoftmaxMoments:
-    r"""What one pass over the words gives, for n latent points :math:`w`.
-
-    Attributes
-    ----------
-    lse : Tensor of shape (n,)
-        :math:`\log\sum_j \exp(m_j + t_j w)`.
-    first : Tensor of shape (n, K) or None
-        :math:`E_\theta[t]`, the gradient of ``lse`` in :math:`w`.
-    second : Tensor of shape (n, K) or None
-        :math:`E_\theta[t^2]`; ``second - first**2`` is the diagonal curvature.
-    loading_gradient : Tensor of shape (V, K) or None
-        Gradient of ``(weights * lse).sum()`` in the loadings.
-    bias_gradient : Tensor of shape (V,) or None
-        Gradient of ``(weights * lse).sum()`` in the bias.
-    """
-
-    lse: Tensor
-    first: Tensor | None = None
-    second: Tensor | None = None
-    loading_gradient: Tensor | None = None
-    bias_gradient: Tensor | None = None
-
-
-def block_rows(n_features: int, like: Tensor) -> int:
-    """Give the number of points whose logits fit in one block on `like`'s device."""
-    budget = CPU_BLOCK_BYTES if like.device.type == "cpu" else GPU_BLOCK_BYTES
-    rows = budget // (n_features * like.element_size())
-    return max(16, rows // 16 * 16)
+# One block of logits on a device without tiles of its own.
+BLOCK_BYTES = 512 * 2**20
 
 
 def softmax_moments(
     points: Tensor,
-    loadings: Tensor,
-    bias: Tensor,
+    loadings: Tensor | SoftmaxWords,
+    bias: Tensor | None = None,
     *,
     first: bool = False,
     second: bool = False,
     weights: Tensor | None = None,
-    squared_loadings: Tensor | None = None,
+    workspace: Workspace | None = None,
 ) -> SoftmaxMoments:
-    r"""Log-sum-exp of ``bias + loadings @ w`` and its derivatives, block by block.
+    r"""Log-sum-exp of ``bias + loadings @ w`` and its derivatives, in one sweep.
 
-    For a block of points :math:`W` the logits :math:`L = m + W T^\top` exist only
-    until the next block; no array of size n x V is kept.
+    The logits :math:`L = m + W T^\top` exist only for a tile of words or a block of
+    points; no array of size n x V is kept. On a CPU the words go by in tiles
+    (:mod:`~docsigma.kernels.tiles`); on a GPU the fused kernels
+    (:mod:`~docsigma.kernels.fused`) are taken where the current
+    :func:`~docsigma.kernels.precision.precision` allows them, else plain torch.
 
     Parameters
     ----------
     points : Tensor of shape (n, K)
         Latent points :math:`w`.
-    loadings : Tensor of shape (V, K)
-        Word loadings :math:`T`.
+    loadings : Tensor of shape (V, K), or SoftmaxWords
+        Word loadings :math:`T`, or T and m made ready for many calls.
     bias : Tensor of shape (V,)
-        Log uni-gram :math:`m`.
+        Log uni-gram :math:`m`; left out where `loadings` has it.
     first, second : bool, default=False
         Also give :math:`E_\theta[t]` and :math:`E_\theta[t^2]`.
     weights : Tensor of shape (n,), default=None
         If given, also give the gradients of ``(weights * lse).sum()`` in
-        `loadings` and `bias`.
-    squared_loadings : Tensor of shape (V, K), default=None
-        ``loadings ** 2`` where the caller has it already.
+        `loadings` and `bias`. Not negative.
+    workspace : Workspace, default=None
+        A buffer to use again, for callers with many small batches.
 
     Returns
     -------
@@ -92,23 +65,95 @@ def softmax_moments(
     >>> loadings = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)
     >>> point = torch.zeros(1, 1, dtype=torch.float64)
     >>> moments = softmax_moments(point, loadings, bias, first=True)
-    >>> moments.lse.item(), moments.first.item()
+    >>> round(moments.lse.item(), 12) + 0.0, moments.first.item()
     (0.0, 0.0)
     """
+    words = (
+        loadings
+        if isinstance(loadings, SoftmaxWords)
+        else SoftmaxWords(loadings, _given(bias))
+    )
+    if words.loadings.device.type == "cpu":
+        return _tiled(points, words, first, second, weights, workspace)
+    mode = precision()
+    if mode != "float32" and words.loadings.is_cuda:
+        fused = words.fused(mode, second=second)
+        if fused is not None:
+            return fused(points, first=first, second=second, weights=weights)
+    return _blocked(points, words, first, second, weights)
+
+
+def _given(bias: Tensor | None) -> Tensor:
+    if bias is None:
+        raise TypeError("`bias` is needed beside `loadings`")
+    return bias
+
+
+def _tiled(
+    points: Tensor,
+    words: SoftmaxWords,
+    first: bool,
+    second: bool,
+    weights: Tensor | None,
+    workspace: Workspace | None,
+) -> SoftmaxMoments:
+    lse, averages, squares, gradient, usable = tiled_moments(
+        points,
+        words.table,
+        first=first,
+        second=second,
+        weights=weights,
+        workspace=Workspace() if workspace is None else workspace,
+    )
+    if not bool(usable.all()):
+        again = torch.nonzero(~usable)[:, 0]
+        rest = _blocked(
+            points[again],
+            words,
+            first,
+            second,
+            None if weights is None else weights[again],
+        )
+        lse[again] = rest.lse
+        if first or second:
+            averages[again] = _given(rest.first)
+        if second:
+            squares[again] = _given(rest.second)
+        if gradient is not None:
+            gradient[:, :-1] += _given(rest.loading_gradient)
+            gradient[:, -1] += _given(rest.bias_gradient)
+    return SoftmaxMoments(
+        lse=lse,
+        first=averages if first or second else None,
+        second=squares if second else None,
+        loading_gradient=None if gradient is None else gradient[:, :-1],
+        bias_gradient=None if gradient is None else gradient[:, -1],
+    )
+
+
+def _blocked(
+    points: Tensor,
+    words: SoftmaxWords,
+    first: bool,
+    second: bool,
+    weights: Tensor | None,
+) -> SoftmaxMoments:
+    """Plain torch, blocks of points, every row with its own maximum."""
+    loadings, bias = words.loadings, words.bias
     n_points, n_components = points.shape
     n_features = loadings.shape[0]
     lse = points.new_empty(n_points)
     factors: Tensor | None = None
     if second:
-        squares = loadings * loadings if squared_loadings is None else squared_loadings
-        factors = torch.cat([loadings, squares], dim=1)
+        factors = torch.cat([loadings, loadings * loadings], dim=1)
     elif first:
         factors = loadings
     averages = points.new_empty(n_points, 0 if factors is None else factors.shape[1])
     loading_gradient = None if weights is None else torch.zeros_like(loadings)
     bias_gradient = None if weights is None else torch.zeros_like(bias)
 
-    rows = min(block_rows(n_features, points), max(n_points, 1))
+    fitting = BLOCK_BYTES // (n_features * points.element_size())
+    rows = min(max(16, fitting // 16 * 16), max(n_points, 1))
     buffer = points.new_empty(rows, n_features)
     transposed = loadings.t()
     for start in range(0, n_points, rows):

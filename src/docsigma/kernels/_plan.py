@@ -1,0 +1,110 @@
+"""How the fused kernels cut their work: columns, passes, tiles and shares."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import torch
+
+__all__ = ["UNIT", "Tiling", "chunks", "passes", "power", "split", "tiling"]
+
+# Padded matrices have a multiple of this many rows, and every tile divides it.
+UNIT = 128
+
+
+class Tiling(NamedTuple):
+    """How a kernel works: rows it keeps and streams, and programs on a processor."""
+
+    rows: int
+    tile: int
+    warps: int
+    stages: int
+    resident: int
+
+
+# By the greatest width they serve; the fastest of those tried on an H200. `resident`
+# is what registers and shared memory leave room for.
+FIRST_TILINGS = {
+    64: Tiling(64, 128, 4, 3, 3),
+    128: Tiling(64, 128, 4, 2, 2),
+    224: Tiling(64, 64, 4, 3, 2),
+    256: Tiling(128, 64, 8, 3, 1),
+    448: Tiling(128, 64, 8, 2, 1),
+    512: Tiling(128, 32, 8, 3, 1),
+}
+SECOND_TILINGS = {
+    64: Tiling(64, 128, 4, 3, 2),
+    128: Tiling(64, 64, 4, 3, 2),
+    208: Tiling(128, 64, 8, 3, 1),
+    256: Tiling(128, 64, 8, 2, 1),
+    400: Tiling(128, 32, 8, 3, 1),
+    512: Tiling(128, 32, 8, 2, 1),
+}
+# For GPUs other than data-centre Hopper and Blackwell, which have less shared memory;
+# not measured.
+SMALL_TILINGS = {128: Tiling(64, 32, 4, 2, 1), 512: Tiling(32, 16, 4, 2, 1)}
+
+
+def power(n: int) -> int:
+    """Give the power of two that is not less than `n`, nor than 16."""
+    return max(16, 1 << (n - 1).bit_length())
+
+
+@cache
+def chunks(n_components: int) -> tuple[int, int, int]:
+    """Give three powers of two that hold `n_components`, the later ones maybe 0.
+
+    Below 128 one wider product is as fast as three.
+    """
+    whole = power(n_components)
+    pieces, left = [], n_components
+    for last in (False, False, True):
+        piece = 0 if left <= 0 else power(left)
+        if piece > left > 16 and not last:
+            piece //= 2
+        pieces.append(piece)
+        left -= piece
+    if 128 < sum(pieces) < whole:
+        return pieces[0], pieces[1], pieces[2]
+    return min(whole, 256), max(whole - 256, 0), 0
+
+
+@cache
+def passes(first: bool, second: bool, width: int) -> list[tuple[bool, ...]]:
+    """Give the launches, as FIRST, SECOND, HEAD, TAIL: one has registers for 256."""
+    if not first or width * (1 + second) <= 256:
+        return [(first, second, first, first)]
+    moments = [(True, False), (False, True)][: 1 + second]
+    if width <= 256:
+        return [(*moment, True, True) for moment in moments]
+    return [(*moment, head, not head) for moment in moments for head in (True, False)]
+
+
+@cache
+def tiling(width: int, device: torch.device, second: bool) -> tuple[Tiling, int]:
+    """Give the tiling for `width`, and how many programs run at a time."""
+    table, processors = SMALL_TILINGS, 1
+    if device.type == "cuda":
+        processors = torch.cuda.get_device_properties(device).multi_processor_count
+        if torch.cuda.get_device_capability(device)[0] in (9, 10):
+            table = SECOND_TILINGS if second else FIRST_TILINGS
+    chosen = next(entry for widest, entry in table.items() if width <= widest)
+    return chosen, chosen.resident * processors
+
+
+@cache
+def split(n_blocks: int, n_rows: int, resident: int) -> tuple[int, int]:
+    """Share `n_rows` streamed rows so that all programs end at about the same time.
+
+    Gives the number of parts and the rows in each.
+    """
+    n_units = n_rows // UNIT
+
+    def time(share: int) -> tuple[int, int]:
+        parts = -(-n_units // share)
+        # Two units is about what a program costs besides its loop.
+        return -(-n_blocks * parts // resident) * (share + 2), parts
+
+    share = min(range(1, n_units + 1), key=time)
+    return -(-n_units // share), share * UNIT

@@ -1,0 +1,320 @@
+r"""The one primitive fused for CUDA: neither logits nor probabilities reach memory.
+
+Two kernels in the manner of flash attention. One keeps a block of points and walks over
+the words: ``lse``, ``first`` and ``second``, by an online maximum; where the points are
+few, the words are split over several programs and the parts combined. The other keeps
+a block of words and walks over the points, with the ``lse`` known: the gradients.
+
+Relative errors (Frobenius norm, against float64) of `benchmarks/gpu.py` on an H200, for
+11314 points, 56438 words and K from 50 to 400; "tf32" errs as torch's TF32 does:
+
+================  ==================  ==================  ==================
+result            "tf32"              "bf16"              torch, TF32
+================  ==================  ==================  ==================
+lse               0.9e-4 to 1.7e-4    0.7e-3 to 1.3e-3    0.9e-4 to 1.7e-4
+first             2.3e-4 to 3.1e-4    1.9e-3 to 2.5e-3    2.6e-4 to 3.3e-4
+second            0.5e-4 to 1.2e-4    0.6e-3 to 0.9e-3    0.7e-4 to 1.3e-4
+loading_gradient  1.9e-4 to 2.5e-4    1.7e-3 to 1.9e-3    1.7e-4 to 2.4e-4
+bias_gradient     0.5e-5 to 2.0e-5    0.4e-4 to 1.1e-4    0.5e-5 to 2.0e-5
+================  ==================  ==================  ==================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import torch
+
+from docsigma.exceptions import InputError
+from docsigma.kernels import _plan as plan
+from docsigma.kernels import _triton_kernels as kernels
+from docsigma.kernels.moments import SoftmaxMoments
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = [
+    "MAX_COMPONENTS",
+    "Precision",
+    "PreparedLoadings",
+    "available",
+    "fused_moments",
+]
+
+Precision = Literal["tf32", "bf16"]
+# float16 has the 10-bit mantissa of TF32 and twice its speed. Powers of two bring every
+# matrix into its range: what underflows is below 2**-30 of the largest element.
+DTYPES = {"tf32": torch.float16, "bf16": torch.bfloat16}
+MAX_COMPONENTS = 512
+ROUND_ROWS = 16
+COMBINE_ROWS = 4
+
+
+@dataclass(frozen=True)
+class _Rounded:
+    """A matrix as the kernels read it: scaled, in 16 bits, padded."""
+
+    values: Tensor
+    largest: Tensor
+    squares: Tensor | None = None
+    bias: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class PreparedLoadings:
+    """Loadings and bias as the kernels read them, for many calls with the same ones.
+
+    Attributes
+    ----------
+    precision : {"tf32", "bf16"}
+        What they are rounded to.
+    """
+
+    precision: Precision
+    _matrix: _Rounded
+
+    @classmethod
+    def of(
+        cls,
+        loadings: Tensor,
+        bias: Tensor,
+        *,
+        second: bool = False,
+        precision: Precision = "tf32",
+    ) -> PreparedLoadings:
+        """Prepare `loadings` and `bias`, and the squares too if `second`."""
+        with torch.cuda.device_of(loadings):  # type: ignore[no-untyped-call]
+            matrix = _round(loadings, precision, bias=bias, squares=second)
+        return cls(precision, matrix)
+
+
+def available(like: Tensor) -> bool:
+    """Say whether `fused_moments` can run on `like`'s device, in its dtype."""
+    if kernels.triton is None or not like.is_cuda or like.dtype != torch.float32:
+        return False
+    return torch.cuda.get_device_capability(like.device) >= (8, 0)
+
+
+def fused_moments(
+    points: Tensor,
+    loadings: Tensor,
+    bias: Tensor,
+    *,
+    first: bool = False,
+    second: bool = False,
+    weights: Tensor | None = None,
+    precision: Precision = "tf32",
+    prepared: PreparedLoadings | None = None,
+) -> SoftmaxMoments:
+    """Give what `softmax_moments` gives, from operands rounded to `precision`.
+
+    Parameters
+    ----------
+    points, loadings, bias, first, second, weights
+        As for `softmax_moments`, in float32; the weights not negative (a negative
+        one gives NaN).
+    precision : {"tf32", "bf16"}, default="tf32"
+        What the operands of the products are rounded to. Everything else, sums
+        included, is float32.
+    prepared : PreparedLoadings, default=None
+        The same loadings and bias, prepared once for many calls.
+
+    Returns
+    -------
+    SoftmaxMoments
+    """
+    n_points, n_components = points.shape
+    first = first or second
+    if not 1 <= n_components <= MAX_COMPONENTS:
+        raise InputError(
+            f"`points` must have 1 to {MAX_COMPONENTS} columns for the fused kernels, "
+            f"got {n_components}"
+        )
+    if n_points == 0:
+        return SoftmaxMoments(
+            lse=points.new_empty(0),
+            first=torch.empty_like(points) if first else None,
+            second=torch.empty_like(points) if second else None,
+            loading_gradient=None if weights is None else torch.zeros_like(loadings),
+            bias_gradient=None if weights is None else torch.zeros_like(bias),
+        )
+    if prepared is None:
+        prepared = PreparedLoadings.of(
+            loadings, bias, second=second, precision=precision
+        )
+    words = prepared._matrix
+    if second and words.squares is None:
+        raise InputError("`prepared` was made without second=True, got second=True")
+    with torch.cuda.device_of(points):  # type: ignore[no-untyped-call]
+        w = _round(points, prepared.precision)
+        moments, shift, weights_largest = _sweep_words(
+            w, words, points, first, second, weights
+        )
+        if shift is None:
+            return moments
+        gradients = _sweep_points(w, words, shift, weights_largest, loadings.shape)
+    return SoftmaxMoments(moments.lse, moments.first, moments.second, *gradients)
+
+
+def _sweep_words(
+    w: _Rounded,
+    words: _Rounded,
+    points: Tensor,
+    first: bool,
+    second: bool,
+    weights: Tensor | None,
+) -> tuple[SoftmaxMoments, Tensor | None, Tensor]:
+    n_points, n_components = points.shape
+    n_rows = w.values.shape[0]
+    n_words, width = words.values.shape
+    tiling, slots = plan.tiling(width, points.device, second)
+    blocks = -(-n_points // tiling.rows)
+    parts, share = plan.split(blocks, n_words, slots)
+    top = points.new_empty(parts, n_rows)
+    total = torch.empty_like(top)
+    nothing = top
+    first_sums = points.new_empty(parts, n_rows, width) if first else nothing
+    second_sums = points.new_empty(parts, n_rows, width) if second else nothing
+    c0, c1, c2 = plan.chunks(n_components)
+    for with_first, with_second, head, tail in plan.passes(first, second, width):
+        kernels.point_kernel[(blocks, parts)](
+            w.values,
+            w.largest,
+            words.values,
+            words.values if words.squares is None else words.squares,
+            words.largest,
+            words.bias,
+            top,
+            total,
+            first_sums,
+            second_sums,
+            n_rows,
+            n_words,
+            share,
+            FIRST=with_first,
+            SECOND=with_second,
+            HEAD=head,
+            TAIL=tail,
+            ROWS=tiling.rows,
+            TILE=tiling.tile,
+            C0=c0,
+            C1=c1,
+            C2=c2,
+            num_warps=tiling.warps,
+            num_stages=tiling.stages,
+        )
+    lse = points.new_empty(n_points)
+    mean = points.new_empty(n_points, n_components) if first else nothing
+    square = points.new_empty(n_points, n_components) if second else nothing
+    shift = None if weights is None else points.new_empty(n_rows)
+    largest = nothing if weights is None else _largest(weights)
+    kernels.combine_kernel[(n_rows // COMBINE_ROWS,)](
+        top,
+        total,
+        first_sums,
+        second_sums,
+        words.largest,
+        nothing if weights is None else weights.contiguous(),
+        largest,
+        lse,
+        mean,
+        square,
+        nothing if shift is None else shift,
+        n_rows,
+        n_points,
+        n_components,
+        parts,
+        FIRST=first,
+        SECOND=second,
+        WEIGHTS=weights is not None,
+        ROWS=COMBINE_ROWS,
+        COLUMNS=plan.power(n_components),
+        WIDTH=width,
+    )
+    moments = SoftmaxMoments(lse, mean if first else None, square if second else None)
+    return moments, shift, largest
+
+
+def _sweep_points(
+    w: _Rounded,
+    words: _Rounded,
+    shift: Tensor,
+    weights_largest: Tensor,
+    shape: torch.Size,
+) -> tuple[Tensor, Tensor]:
+    n_features, n_components = shape
+    (n_points, width), n_rows = w.values.shape, words.values.shape[0]
+    tiling, slots = plan.tiling(width, shift.device, second=False)
+    blocks = -(-n_features // tiling.rows)
+    parts, share = plan.split(blocks, n_points, slots)
+    loading_gradient = shift.new_empty(parts, n_rows, n_components)
+    bias_gradient = shift.new_empty(parts, n_rows)
+    c0, c1, c2 = plan.chunks(n_components)
+    for _, _, head, tail in plan.passes(True, False, width):
+        kernels.word_kernel[(blocks, parts)](
+            w.values,
+            w.largest,
+            words.values,
+            words.largest,
+            words.bias,
+            shift,
+            weights_largest,
+            loading_gradient,
+            bias_gradient,
+            n_rows,
+            n_points,
+            n_components,
+            share,
+            HEAD=head,
+            TAIL=tail,
+            ROWS=tiling.rows,
+            TILE=tiling.tile,
+            C0=c0,
+            C1=c1,
+            C2=c2,
+            num_warps=tiling.warps,
+            num_stages=tiling.stages,
+        )
+    loading_gradient = loading_gradient[:, :n_features]
+    bias_gradient = bias_gradient[:, :n_features]
+    if parts == 1:
+        return loading_gradient[0], bias_gradient[0]
+    return loading_gradient.sum(0), bias_gradient.sum(0)
+
+
+def _round(
+    matrix: Tensor,
+    precision: Precision,
+    *,
+    bias: Tensor | None = None,
+    squares: bool = False,
+) -> _Rounded:
+    n_rows, n_columns = matrix.shape
+    width = sum(plan.chunks(n_columns))
+    rows = -(-n_rows // plan.UNIT) * plan.UNIT
+    largest = _largest(matrix)
+    values = matrix.new_empty(rows, width, dtype=DTYPES[precision])
+    squared = torch.empty_like(values) if squares else None
+    padded_bias = None if bias is None else bias.new_empty(rows)
+    kernels.round_kernel[(rows // ROUND_ROWS,)](
+        matrix.contiguous(),
+        largest,
+        values,
+        values if squared is None else squared,
+        largest if bias is None else bias.contiguous(),
+        largest if padded_bias is None else padded_bias,
+        n_rows,
+        n_columns,
+        SQUARES=squares,
+        BIAS=bias is not None,
+        ROWS=ROUND_ROWS,
+        COLUMNS=plan.power(width),
+        WIDTH=width,
+    )
+    return _Rounded(values, largest, squared, padded_bias)
+
+
+def _largest(values: Tensor) -> Tensor:
+    largest: Tensor = torch.linalg.vector_norm(values, float("inf"))
+    return largest

@@ -1,0 +1,143 @@
+r"""The one primitive on a CPU: words in tiles that stay in the cache.
+
+The table ``[T, m, 1]`` makes each tile two bare products: with ``[w, 1, 0]`` it gives
+the logits, and its transpose times the exponentials gives :math:`\sum p\,t` and
+:math:`\sum p` at once. Between them is one sweep, the exponential. The maximum that
+keeps exponentials in range is not looked for: almost always the bias bounds the logits
+well enough, and the rows where it does not are seen by their sum and done again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["Workspace", "augment", "tiled_moments"]
+
+# Words in a tile; measured in benchmarks/primitive.py.
+TILE = 1024
+# Points at once: enough for efficient products, few enough that a tile of
+# probabilities stays in the second-level cache.
+POINTS = 1024
+# Probabilities kept for the gradient in the loadings, which needs the finished sums.
+KEPT_BYTES = 256 * 2**20
+
+
+class Workspace:
+    """A buffer that is used again, so that its pages are not fetched for each call."""
+
+    def __init__(self) -> None:
+        self._buffer: Tensor | None = None
+
+    def take(self, n_rows: int, n_columns: int, like: Tensor) -> Tensor:
+        """Give an array of that size with any content."""
+        size = n_rows * n_columns
+        old = self._buffer
+        if old is None or old.numel() < size or old.dtype != like.dtype:
+            self._buffer = old = like.new_empty(size)
+        return old[:size].view(n_rows, n_columns)
+
+
+def augment(loadings: Tensor, bias: Tensor) -> Tensor:
+    """Give the table ``[T, m, 1]`` of shape (V, K + 2)."""
+    ones = torch.ones_like(bias)
+    return torch.cat([loadings, bias[:, None], ones[:, None]], dim=1)
+
+
+def tiled_moments(
+    points: Tensor,
+    table: Tensor,
+    *,
+    first: bool,
+    second: bool,
+    weights: Tensor | None,
+    workspace: Workspace,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor]:
+    """Sweep the words once.
+
+    Returns
+    -------
+    lse : Tensor of shape (n,)
+    first, second : Tensor of shape (n, K)
+        Empty unless asked for.
+    gradient : Tensor of shape (V, K + 1) or None
+        Of the loadings and, in the last column, of the bias.
+    usable : Tensor of shape (n,)
+        Whether the exponentials of that point stayed in range; the numbers of the
+        others, and their part of the gradient, are zero.
+    """
+    n_points, n_features = len(points), len(table)
+    lse = points.new_empty(n_points)
+    averages = points.new_empty(n_points, points.shape[1] if first or second else 0)
+    squares = points.new_empty(n_points, points.shape[1] if second else 0)
+    usable = torch.empty(n_points, dtype=torch.bool)
+    gradient = None
+    rows = POINTS
+    if weights is not None:
+        fitting = KEPT_BYTES // (max(n_features, 1) * points.element_size())
+        rows = max(16, min(POINTS, fitting // 16 * 16))
+    for start in range(0, n_points, rows):
+        block = slice(start, min(start + rows, n_points))
+        w = points[block]
+        kept, sums, sums_of_squares = _sweep(
+            w, table, first or second, second, weights is not None, workspace
+        )
+        total = sums[:, -1]
+        tiny = torch.finfo(total.dtype).tiny
+        fine = torch.isfinite(sums).all(dim=1) & (total > tiny**0.5)
+        if second:
+            fine &= torch.isfinite(sums_of_squares).all(dim=1)
+        usable[block] = fine
+        total = torch.where(fine, total, 1.0)
+        lse[block] = total.log()
+        if first or second:
+            averages[block] = sums[:, :-2] / total[:, None]
+        if second:
+            squares[block] = sums_of_squares / total[:, None]
+        if weights is not None:
+            scale = torch.where(fine, weights[block] / total, 0.0)
+            factors = torch.cat([w * scale[:, None], scale[:, None]], dim=1)
+            if not bool(fine.all()):
+                kept.nan_to_num_(0.0, 0.0, 0.0)
+            if gradient is None:
+                gradient = torch.mm(kept, factors)
+            else:
+                gradient.addmm_(kept, factors)
+    if weights is not None and gradient is None:
+        gradient = points.new_zeros(n_features, points.shape[1] + 1)
+    return lse, averages, squares, gradient, usable
+
+
+def _sweep(
+    w: Tensor,
+    table: Tensor,
+    first: bool,
+    second: bool,
+    keep: bool,
+    workspace: Workspace,
+) -> tuple[Tensor, Tensor, Tensor]:
+    n, k = w.shape
+    n_features = len(table)
+    extended = w.new_zeros(k + 2, n)
+    extended[:k] = w.t()
+    extended[k] = 1.0
+    # Without moments only the sums are wanted: the last column.
+    columns = table if first else table[:, k + 1 :]
+    sums = w.new_zeros(n, columns.shape[1])
+    sums_of_squares = w.new_zeros(n, k if second else 0)
+    kept = workspace.take(n_features if keep else min(TILE, n_features), n, w)
+    for start in range(0, n_features, TILE):
+        words = slice(start, min(start + TILE, n_features))
+        tile = table[words]
+        p = kept[words] if keep else kept[: len(tile)]
+        torch.mm(tile, extended, out=p)
+        p.exp_()
+        sums.addmm_(p.t(), columns[words])
+        if second:
+            loadings = tile[:, :k]
+            sums_of_squares.addmm_(p.t(), loadings * loadings)
+    return kept, sums, sums_of_squares

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from docsigma.exceptions import InputError
+from docsigma.inference.centred_jensen import infer_posterior
 from docsigma.inference.diagonal import DiagonalGaussian
 from docsigma.inference.evidence import estimate_evidence
-from docsigma.inference.natural_gradient import infer_posterior
 from toy import toy
 
 GRID = {1: 4001, 2: 401}
@@ -21,8 +21,6 @@ def optimised(problem):
         problem.loadings,
         problem.bias,
         problem.prior,
-        seed=0,
-        n_draws=64,
         tol=1e-6,
         max_iter=500,
     )

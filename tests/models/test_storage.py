@@ -146,7 +146,7 @@ def test_a_full_disk_leaves_the_old_model(model, folder, monkeypatch):
 
 def test_resuming_ends_bit_for_bit_where_an_uninterrupted_run_ends(counts, tmp_path):
     file = tmp_path / "checkpoint.safetensors"
-    settings = {"n_components": 3, "l1": 0.5, "random_state": 2}
+    settings = {"n_components": 3, "l1": 0.5, "solver": "paper", "random_state": 2}
     whole = BayesianSMM(max_iter=20, **settings).fit(counts)
     BayesianSMM(max_iter=7, **settings).fit(counts, checkpoint=file, checkpoint_every=3)
     resumed = BayesianSMM(max_iter=20, **settings)
@@ -164,7 +164,8 @@ def test_resuming_after_kill_9_ends_bit_for_bit_the_same(counts, tmp_path):
         import sys
         from docsigma import BayesianSMM, load_corpus
         counts = load_corpus("synthetic", n_train=100).train.counts
-        model = BayesianSMM(3, max_iter=100_000, tol=0, random_state=0)
+        settings = {"solver": "paper", "tol": 0, "random_state": 0}
+        model = BayesianSMM(3, max_iter=100_000, **settings)
         model.fit(counts, checkpoint=sys.argv[1], checkpoint_every=2)
         """
     )
@@ -179,7 +180,7 @@ def test_resuming_after_kill_9_ends_bit_for_bit_the_same(counts, tmp_path):
 
     done = len(read_checkpoint(file)[0]["history"])
     assert done >= 2
-    settings = {"max_iter": done + 5, "tol": 0, "random_state": 0}
+    settings = {"solver": "paper", "max_iter": done + 5, "tol": 0, "random_state": 0}
     resumed = BayesianSMM(3, **settings).fit(counts, checkpoint=file, resume=True)
     whole = BayesianSMM(3, **settings).fit(counts)
     np.testing.assert_array_equal(resumed.components_, whole.components_)
@@ -189,7 +190,9 @@ def test_a_checkpoint_of_another_training_is_refused(counts, tmp_path):
     file = tmp_path / "checkpoint.safetensors"
     BayesianSMM(3, max_iter=2, random_state=0).fit(counts, checkpoint=file)
     with pytest.raises(InputError, match="written with n_components=3, not 4"):
-        BayesianSMM(4, random_state=0).fit(counts, checkpoint=file, resume=True)
+        BayesianSMM(4, max_iter=2).fit(counts, checkpoint=file, resume=True)
+    with pytest.raises(InputError, match="written with solver='fast', not 'paper'"):
+        BayesianSMM(3, solver="paper").fit(counts, checkpoint=file, resume=True)
     with pytest.raises(InputError, match="other documents"):
         BayesianSMM(3).fit(counts[:50], checkpoint=file, resume=True)
     with pytest.raises(InputError, match="does not exist"):

@@ -18,7 +18,7 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from docsigma.corpora import Documents
+    from docsigma.corpora import Documents, ShardedCounts
     from docsigma.counts import CountedDocuments
     from docsigma.models import BayesianSMM
 
@@ -32,12 +32,14 @@ __all__ = [
     "SplitOption",
     "TextColumn",
     "VocabularyFile",
+    "check_same_words",
     "check_writable",
     "count_for",
     "load_model",
     "number",
     "print_json",
     "show",
+    "stored_counts",
     "table",
 ]
 
@@ -89,10 +91,16 @@ class DocumentOptions:
     def load(self, name: str) -> Documents:
         """Load the documents called `name`: a corpus, a file or a folder."""
         from docsigma.corpora import available_corpora, load_corpus
+        from docsigma.corpora.shards import is_counts_folder
 
         if name in {info.name for info in available_corpora()}:
             corpus = load_corpus(name)
             return corpus.train if self.split is Split.train else corpus.test
+        if is_counts_folder(name):
+            raise InputError(
+                f"{name} is a folder of counts, which only `fit`, `embed` and "
+                "`perplexity` take"
+            )
         return load_corpus(
             name,
             text_column=self.text_column,
@@ -100,6 +108,21 @@ class DocumentOptions:
             id_column=self.id_column,
             vocabulary=self.vocabulary,
         ).train
+
+    def open_counts(self, name: str) -> ShardedCounts | None:
+        """Open the folder `name` that `count` wrote; None if it is something else."""
+        from docsigma.corpora import ShardedCounts, available_corpora
+        from docsigma.corpora.shards import is_counts_folder
+
+        known = {info.name for info in available_corpora()}
+        if name in known or not is_counts_folder(name):
+            return None
+        if self.vocabulary is not None:
+            raise InputError(
+                "`vocabulary` names the columns of a count matrix (.mtx, .npz), but "
+                f"{name} is a folder of counts"
+            )
+        return ShardedCounts.open(name)
 
 
 def load_model(folder: Path, device: str | None = None) -> BayesianSMM:
@@ -130,6 +153,38 @@ def count_for(model: BayesianSMM, documents: Documents) -> CountedDocuments:
         )
     tokens = np.asarray(documents.counts.sum(axis=1)).ravel().astype(np.int64)
     return CountedDocuments(documents.counts, tokens, np.zeros_like(tokens))
+
+
+def check_same_words(model: BayesianSMM, counts: ShardedCounts) -> None:
+    """Refuse counts on disk whose columns are not the model's."""
+    n_columns, n_words = counts.n_features, model.n_features_in_
+    known, found = model.vocabulary_, counts.vocabulary
+    if known is not None and found is not None:
+        if found.words != known.words:
+            raise InputError(
+                f"{counts.folder} has {n_columns} words and the model {n_words}, not "
+                "the same in the same order: count with --vocabulary and the model's "
+                "folder"
+            )
+    elif n_columns != n_words:
+        raise InputError(
+            f"{counts.folder} has {n_columns} columns, the model was fitted on "
+            f"{n_words}"
+        )
+
+
+def stored_counts(counts: ShardedCounts, rows: slice) -> CountedDocuments:
+    """Read some of the documents on disk; nothing is unknown if it was not noted."""
+    import numpy as np
+
+    from docsigma.counts import CountedDocuments
+
+    n_tokens = counts.n_tokens[rows].astype(np.int64)
+    unknown = counts.n_unknown
+    n_unknown = (
+        np.zeros_like(n_tokens) if unknown is None else unknown[rows].astype(np.int64)
+    )
+    return CountedDocuments(counts[rows], n_tokens, n_unknown)
 
 
 def check_writable(path: Path, *, folder: bool = False) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from docsigma._files import atomic_file
@@ -10,31 +12,48 @@ from docsigma.cli import _common
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     import numpy as np
 
-__all__ = ["check_table", "write_table"]
+__all__ = ["check_table", "open_table", "write_table"]
 
 Columns = dict[str, Any]
+# Takes the next rows of a table.
+Write = Callable[[Columns], None]
 
 
-def _write_jsonl(path: Path, columns: Columns) -> None:
-    lists = {k: v if isinstance(v, list) else v.tolist() for k, v in columns.items()}
+@contextlib.contextmanager
+def _jsonl(path: Path) -> Iterator[Write]:
     with path.open("w", encoding="utf-8") as handle:
-        for row in zip(*lists.values(), strict=True):
-            record = dict(zip(lists, row, strict=True))
-            handle.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+        def write(columns: Columns) -> None:
+            lists = [v if isinstance(v, list) else v.tolist() for v in columns.values()]
+            for row in zip(*lists, strict=True):
+                record = dict(zip(columns, row, strict=True))
+                handle.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+        yield write
 
 
-def _write_npz(path: Path, columns: Columns) -> None:
+@contextlib.contextmanager
+def _npz(path: Path) -> Iterator[Write]:
     import numpy as np
 
-    arrays: Any = {name: np.asarray(column) for name, column in columns.items()}
+    parts: dict[str, list[Any]] = {}
+
+    def write(columns: Columns) -> None:
+        for name, column in columns.items():
+            parts.setdefault(name, []).append(np.asarray(column))
+
+    yield write
+    arrays: Any = {name: np.concatenate(found) for name, found in parts.items()}
     np.savez(path, **arrays)
 
 
-def _write_parquet(path: Path, columns: Columns) -> None:
+@contextlib.contextmanager
+def _parquet(path: Path) -> Iterator[Write]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -44,10 +63,24 @@ def _write_parquet(path: Path, columns: Columns) -> None:
         flat = pa.array(values.reshape(-1))
         return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
 
-    pq.write_table(pa.table({k: column(v) for k, v in columns.items()}), path)
+    with contextlib.ExitStack() as stack:
+        file: Any = None
+
+        def write(columns: Columns) -> None:
+            nonlocal file
+            rows = pa.table({k: column(v) for k, v in columns.items()})
+            if file is None:
+                file = stack.enter_context(pq.ParquetWriter(path, rows.schema))
+            file.write_table(rows)
+
+        yield write
 
 
-_WRITERS = {".parquet": _write_parquet, ".npz": _write_npz, ".jsonl": _write_jsonl}
+_WRITERS: dict[str, Callable[[Path], AbstractContextManager[Write]]] = {
+    ".parquet": _parquet,
+    ".npz": _npz,
+    ".jsonl": _jsonl,
+}
 
 
 def check_table(path: Path) -> None:
@@ -66,7 +99,17 @@ def check_table(path: Path) -> None:
     _common.check_writable(path)
 
 
+@contextlib.contextmanager
+def open_table(path: Path) -> Iterator[Write]:
+    """Yield what takes the rows of `path`, some at a time; it appears at the end.
+
+    Rows are on disk once they are taken, except those of .npz.
+    """
+    with atomic_file(path) as temporary, _WRITERS[path.suffix](temporary) as write:
+        yield write
+
+
 def write_table(path: Path, columns: Columns) -> None:
     """Write columns (lists, vectors, matrices) to `path`, whole or not at all."""
-    with atomic_file(path) as temporary:
-        _WRITERS[path.suffix](temporary, columns)
+    with open_table(path) as write:
+        write(columns)

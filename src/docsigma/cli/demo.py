@@ -22,7 +22,9 @@ def demo(
         "demo"
     ),
     components: Annotated[int, typer.Option(help="Size of an embedding.")] = 50,
-    max_iter: Annotated[int, typer.Option(help="Passes over the corpus.")] = 150,
+    max_iter: Annotated[
+        int | None, typer.Option(help="Passes over the corpus.")
+    ] = None,
 ) -> None:
     """Fit on docstrings, embed and label held-out ones, print tables, write plots."""
     from docsigma.experiments.demo import run_demo

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from docsigma.cli import _common
-from docsigma.cli._tables import check_table, write_table
+from docsigma.cli._tables import check_table, open_table
+
+if TYPE_CHECKING:
+    from docsigma.corpora import ShardedCounts
+    from docsigma.counts import CountedDocuments
+    from docsigma.models import BayesianSMM
+
+    # Ids, labels and counts of some documents.
+    Block = tuple[list[str], list[str] | None, CountedDocuments]
 
 __all__ = ["embed"]
+
+# Documents on disk that are embedded at once.
+BLOCK = 8192
 
 
 def embed(
@@ -28,44 +40,75 @@ def embed(
     """Infer the Gaussian of each document and write it to a file.
 
     A row holds id, label (if known), mean, variance, total_variance, n_tokens and
-    n_unknown.
+    n_unknown. Documents in a folder that `count` wrote are embedded and
+    written in blocks; only .npz holds all of them in memory.
     """
     check_table(out)
     smm = _common.load_model(model, device)
     reader = _common.DocumentOptions(
         text_column, label_column, id_column, vocabulary, split
     )
-    documents = reader.load(docs)
-    counted = _common.count_for(smm, documents)
-    q = smm.posterior(counted.counts)
-    columns: dict[str, Any] = {"id": documents.ids}
-    if documents.labels is not None:
-        columns["label"] = documents.labels
-    columns |= {
-        "mean": q.mean,
-        "variance": q.variance,
-        "total_variance": q.total_variance,
-        "n_tokens": counted.n_tokens,
-        "n_unknown": counted.n_unknown,
-    }
-    write_table(out, columns)
-    report: dict[str, Any] = {
-        "file": str(out),
-        "n_documents": len(documents),
-        "n_components": q.n_components,
-        "n_tokens": int(counted.n_tokens.sum()),
-        "n_unknown": int(counted.n_unknown.sum()),
-        "n_empty": int((counted.n_tokens == 0).sum()),
-        "mean_total_variance": float(q.total_variance.mean()),
-    }
+    stored = reader.open_counts(docs)
+    blocks: Iterable[Block]
+    if stored is None:
+        documents = reader.load(docs)
+        blocks = [(documents.ids, documents.labels, _common.count_for(smm, documents))]
+    else:
+        _common.check_same_words(smm, stored)
+        blocks = _stored_blocks(stored)
+    report = {"file": str(out)} | _embed(smm, blocks, out)
     if as_json:
         _common.print_json(report)
         return
     rows = _common.table(f"{docs} -> {out}", "what", ">value")
-    rows.add_row("documents", _common.number(len(documents), 0))
-    rows.add_row("size of an embedding", str(q.n_components))
+    rows.add_row("documents", _common.number(report["n_documents"], 0))
+    rows.add_row("size of an embedding", str(report["n_components"]))
     rows.add_row("known tokens", _common.number(report["n_tokens"], 0))
     rows.add_row("unknown tokens", _common.number(report["n_unknown"], 0))
     rows.add_row("documents with no known word", _common.number(report["n_empty"], 0))
     rows.add_row("mean total variance", f"{report['mean_total_variance']:.3f}")
     _common.show(rows)
+
+
+def _stored_blocks(counts: ShardedCounts) -> Iterator[Block]:
+    labels = counts.labels
+    for start in range(0, len(counts), BLOCK):
+        rows = slice(start, start + BLOCK)
+        yield (
+            counts.ids(rows),
+            None if labels is None else labels[rows],
+            _common.stored_counts(counts, rows),
+        )
+
+
+def _embed(smm: BayesianSMM, blocks: Iterable[Block], out: Path) -> dict[str, Any]:
+    """Write the Gaussians of documents; give what the report says of them."""
+    n_documents = n_tokens = n_unknown = n_empty = 0
+    variance = 0.0
+    with open_table(out) as write:
+        for ids, labels, counted in blocks:
+            q = smm.posterior(counted.counts)
+            columns: dict[str, Any] = {"id": ids}
+            if labels is not None:
+                columns["label"] = labels
+            columns |= {
+                "mean": q.mean,
+                "variance": q.variance,
+                "total_variance": q.total_variance,
+                "n_tokens": counted.n_tokens,
+                "n_unknown": counted.n_unknown,
+            }
+            write(columns)
+            n_documents += len(ids)
+            n_tokens += int(counted.n_tokens.sum())
+            n_unknown += int(counted.n_unknown.sum())
+            n_empty += int((counted.n_tokens == 0).sum())
+            variance += float(q.total_variance.sum(dtype="float64"))
+    return {
+        "n_documents": n_documents,
+        "n_components": int(smm.n_components),
+        "n_tokens": n_tokens,
+        "n_unknown": n_unknown,
+        "n_empty": n_empty,
+        "mean_total_variance": variance / n_documents,
+    }

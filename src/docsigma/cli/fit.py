@@ -18,6 +18,9 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import scipy.sparse as sp
+
+    from docsigma.corpora import ShardedCounts
     from docsigma.counts import Vocabulary
     from docsigma.models import TrainingPass
 
@@ -56,7 +59,10 @@ def checkpoint_path(out: Path) -> Path:
 
 
 def fit(
-    corpus: Annotated[str, typer.Argument(help="Corpus: a name, or a file or folder.")],
+    corpus: Annotated[
+        str,
+        typer.Argument(help="Corpus: a name, a file or folder, or a folder of counts."),
+    ],
     out: Annotated[Path, typer.Option(help="Model folder to write.")],
     components: Annotated[
         int | None, typer.Option(help="Size of an embedding.")
@@ -98,8 +104,8 @@ def fit(
     id_column: _common.IdColumn = "id",
     vocabulary: _common.VocabularyFile = None,
     checkpoint_every: Annotated[
-        int, typer.Option(help="Passes between two checkpoints.")
-    ] = 50,
+        int | None, typer.Option(help="Passes between two checkpoints.")
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the last checkpoint.")
     ] = False,
@@ -107,6 +113,9 @@ def fit(
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Learn a model from a corpus and write it to a folder.
+
+    The counts of a folder that `count` wrote stay on disk; its words are those
+    of the model, whatever the settings of the vocabulary say.
 
     Example: docsigma fit docstrings --out model --components 50 --max-iter 200
     """
@@ -139,9 +148,9 @@ def fit(
     reader = _common.DocumentOptions(
         text_column, label_column, id_column, vocabulary, _common.Split.train
     )
-    documents = reader.load(corpus)
-    counts, words = _count(documents, settings.counting)
-    if counts.sum() <= 0:
+    counts, words = _count(corpus, reader, settings.counting)
+    n_tokens = _n_tokens(counts)
+    if n_tokens <= 0:
         raise InputError(f"{corpus} holds no word: every count is zero")
     checkpoint = checkpoint_path(out)
     if resume and not checkpoint.is_file():
@@ -157,9 +166,9 @@ def fit(
             checkpoint_every=checkpoint_every,
             resume=resume,
         )
-    if interrupt.asked and model.n_iter_ < model.max_iter and not model.converged_:
+    if interrupt.asked and model.n_iter_ < model.n_passes and not model.converged_:
         typer.echo(
-            f"docsigma: stopped after pass {model.n_iter_} of {model.max_iter}; the "
+            f"docsigma: stopped after pass {model.n_iter_} of {model.n_passes}; the "
             f"same command with --resume goes on from {checkpoint}",
             err=True,
         )
@@ -173,13 +182,13 @@ def fit(
         "model": str(out),
         "corpus": corpus,
         "n_documents": int(counts.shape[0]),
-        "n_tokens": int(counts.sum()),
+        "n_tokens": int(n_tokens),
         "n_features": int(counts.shape[1]),
         "n_components": int(model.n_components),
         "n_iter": int(model.n_iter_),
         "converged": bool(model.converged_),
         "bound": last["bound"],
-        "bound_per_token": last["bound"] / float(counts.sum()),
+        "bound_per_token": last["bound"] / n_tokens,
         "kl": last["kl"],
         "sparsity": last["sparsity"],
         "seconds": time.perf_counter() - started,
@@ -201,12 +210,27 @@ def fit(
     _common.show(rows)
 
 
-def _count(documents: Any, counting: dict[str, Any]) -> tuple[Any, Vocabulary | None]:
+def _count(
+    corpus: str, reader: _common.DocumentOptions, counting: dict[str, Any]
+) -> tuple[sp.csr_matrix | ShardedCounts, Vocabulary | None]:
     from docsigma.counts import Vocabulary
 
+    stored = reader.open_counts(corpus)
+    if stored is not None:
+        return stored, stored.vocabulary
+    documents = reader.load(corpus)
     if documents.texts is not None:
         words, counted = Vocabulary.fit_count(documents.texts, **counting)
         return counted.counts, words
+    assert documents.counts is not None
     if documents.words is None:
         return documents.counts, None
     return documents.counts, Vocabulary.from_words(documents.words)
+
+
+def _n_tokens(counts: sp.csr_matrix | ShardedCounts) -> float:
+    from docsigma.corpora import ShardedCounts
+
+    if isinstance(counts, ShardedCounts):
+        return float(counts.n_tokens.sum())
+    return float(counts.sum())

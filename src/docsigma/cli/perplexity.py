@@ -26,13 +26,20 @@ def perplexity(
     device: Annotated[str | None, typer.Option(help="cpu, cuda or auto.")] = None,
     as_json: _common.JsonFlag = False,
 ) -> None:
-    """Print the perplexity of documents, and the lines to read it against."""
+    """Print the perplexity of documents, and the lines to read it against.
+
+    The counts of a folder that `count` wrote are read into memory, all at once.
+    """
     smm = _common.load_model(model, device)
     reader = _common.DocumentOptions(
         text_column, label_column, id_column, vocabulary, split
     )
-    documents = reader.load(docs)
-    counted = _common.count_for(smm, documents)
+    stored = reader.open_counts(docs)
+    if stored is None:
+        counted = _common.count_for(smm, reader.load(docs))
+    else:
+        _common.check_same_words(smm, stored)
+        counted = _common.stored_counts(stored, slice(None))
     result = smm.perplexity(counted.counts, estimator=estimator, n_draws=draws)
     n_unknown = int(counted.n_unknown.sum())
     if as_json:

@@ -107,6 +107,7 @@ def run(
     model = BayesianSMM(
         n_components,
         l1=l1,
+        solver="paper",
         max_iter=max_iter,
         learning_rate=0.02,
         random_state=0,

@@ -80,7 +80,7 @@ def run_demo(
     *,
     corpus: str = "docstrings",
     n_components: int = 50,
-    max_iter: int = 150,
+    max_iter: int | None = None,
     verbose: bool = False,
     say: Callable[[str], object] = print,
 ) -> DemoResult:
@@ -93,7 +93,7 @@ def run_demo(
     corpus : str, default="docstrings"
         A named corpus of texts with labels.
     n_components, max_iter : int
-        Of the model. Step size and passes are set for a short demo.
+        Of the model.
     verbose : bool, default=False
         Whether a progress bar is shown.
     say : callable, default=print
@@ -109,7 +109,6 @@ def run_demo(
     model = BayesianSMM(
         n_components,
         max_iter=max_iter,
-        learning_rate=0.03,
         random_state=0,
         verbose=verbose,
     )

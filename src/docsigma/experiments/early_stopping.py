@@ -152,7 +152,7 @@ class EarlyStopping:
     >>> corpus = load_corpus("synthetic")
     >>> labels = np.where(corpus.truth.train_embeddings[:, 0] > 0, "up", "down")
     >>> stop = EarlyStopping(corpus.train.counts, labels, every=10)
-    >>> smm = BayesianSMM(4, max_iter=30, learning_rate=0.05, random_state=0)
+    >>> smm = BayesianSMM(4, solver="paper", max_iter=30, learning_rate=0.05)
     >>> smm = smm.fit(corpus.train.counts, callback=stop)
     >>> [point.epoch for point in stop.curve]
     [10, 20, 30]

@@ -139,7 +139,15 @@ def tfidf_baseline(task: Task) -> dict[str, float]:
 
 
 def _fit(task: Task, k: int, l1: float, passes: int, device: str) -> BayesianSMM:
-    model = BayesianSMM(k, l1=l1, max_iter=passes, tol=0, device=device, random_state=0)
+    model = BayesianSMM(
+        k,
+        l1=l1,
+        solver="paper",
+        max_iter=passes,
+        tol=0,
+        device=device,
+        random_state=0,
+    )
     model.fit(task.train)
     return model
 

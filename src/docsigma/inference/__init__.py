@@ -3,7 +3,7 @@
 Likelihood (:mod:`.multinomial`), treatment of the word loadings
 (:mod:`.point_loadings`), prior (:mod:`.prior`) and covariance family
 (:mod:`.diagonal`) know nothing of each other; training (:mod:`.paper`), inference
-(:mod:`.natural_gradient`) and evidence (:mod:`.evidence`) put them together.
+(:mod:`.centred_jensen`) and evidence (:mod:`.evidence`) put them together.
 """
 
 from __future__ import annotations

@@ -6,28 +6,39 @@ import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from scipy.sparse import csr_matrix
     from torch import Tensor
+
+    from docsigma.inference.sorted_words import CountsOnDisk
 
 __all__ = ["MultinomialCounts"]
 
 
-def _sparse_tensor(counts: csr_matrix, like: Tensor) -> Tensor:
+def _csr(
+    indptr: Tensor, indices: Tensor, data: Tensor, shape: tuple[int, ...]
+) -> Tensor:
     with warnings.catch_warnings():
         # torch announces that its CSR support is in beta, and that it trusts indices
         # which scipy has already checked.
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
         warnings.filterwarnings("ignore", message="Sparse invariant checks")
         return torch.sparse_csr_tensor(
-            torch.from_numpy(counts.indptr.astype(np.int64)),
-            torch.from_numpy(counts.indices.astype(np.int64)),
-            torch.from_numpy(counts.data).to(like.dtype),
-            size=counts.shape,
-            check_invariants=False,
-        ).to(like.device)
+            indptr, indices, data, size=tuple(shape), check_invariants=False
+        )
+
+
+def _sparse_tensor(counts: csr_matrix, like: Tensor) -> Tensor:
+    return _csr(
+        torch.from_numpy(counts.indptr.astype(np.int64)).to(like.device),
+        torch.from_numpy(counts.indices.astype(np.int64)).to(like.device),
+        torch.from_numpy(counts.data).to(like),
+        counts.shape,
+    )
 
 
 class MultinomialCounts:
@@ -46,22 +57,58 @@ class MultinomialCounts:
         Word counts.
     like : Tensor
         The tensors made take its dtype and device.
+    n_tokens : array of shape (n,), default=None
+        Tokens of each document, where `counts` has not all of them.
     """
 
-    def __init__(self, counts: csr_matrix, like: Tensor) -> None:
+    def __init__(
+        self,
+        counts: csr_matrix,
+        like: Tensor,
+        n_tokens: NDArray[np.float64] | None = None,
+    ) -> None:
         self._counts = counts
         self._like = like
         self._matrix = _sparse_tensor(counts, like)
         self._transposed: Tensor | None = None
         tokens = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
-        self.n_tokens = torch.from_numpy(tokens).to(like)
+        self.known_tokens = torch.from_numpy(tokens).to(like)
+        self.n_tokens = self.known_tokens
+        if n_tokens is not None:
+            self.n_tokens = torch.from_numpy(n_tokens).to(like)
 
     def __len__(self) -> int:
         return int(self._counts.shape[0])
 
+    def __getitem__(self, rows: slice | NDArray[np.intp]) -> MultinomialCounts:
+        """Give some of the documents."""
+        return MultinomialCounts(self._counts[rows], self._like)
+
+    def second_moment_product(self, loadings: Tensor, vectors: Tensor) -> Tensor:
+        r"""Give :math:`\sum_j x_j\, t_j\,(t_j \cdot v)`, of shape (n, K)."""
+        matrix = self._matrix
+        dots = torch.sparse.sampled_addmm(matrix, vectors, loadings.t(), beta=0.0)
+        dots = _csr(
+            matrix.crow_indices(),
+            matrix.col_indices(),
+            dots.values() * matrix.values(),
+            matrix.shape,
+        )
+        return dots @ loadings
+
     def project(self, loadings: Tensor) -> Tensor:
         """Give ``x @ loadings`` for every document, of shape (n, columns)."""
         return self._matrix @ loadings
+
+    def weighted_norms(self, weights: Tensor) -> Tensor:
+        """Give the length of each document's ``x * weights``, of shape (n,)."""
+        squares = _csr(
+            self._matrix.crow_indices(),
+            self._matrix.col_indices(),
+            self._matrix.values().square(),
+            self._matrix.shape,
+        )
+        return (squares @ weights.square()[:, None])[:, 0].sqrt()
 
     def score(self, bias: Tensor) -> Tensor:
         """Give ``x . bias`` for every document, of shape (n,)."""
@@ -73,13 +120,20 @@ class MultinomialCounts:
             self._transposed = _sparse_tensor(self._counts.T.tocsr(), self._like)
         return self._transposed @ mean
 
+    def document_frequencies(self) -> Tensor:
+        """Give the number of documents that have each word, of shape (V,)."""
+        seen = np.bincount(self._counts.indices, minlength=self._counts.shape[1])
+        return torch.from_numpy(seen).to(self._like)
+
     def word_totals(self) -> Tensor:
         """Give the corpus count of each word, of shape (V,)."""
         totals = np.asarray(self._counts.sum(axis=0), dtype=np.float64).ravel()
         return torch.from_numpy(totals).to(self._like)
 
 
-def log_unigram(counts: csr_matrix, smoothing: float = 1e-3) -> np.ndarray:
+def log_unigram(
+    counts: csr_matrix | CountsOnDisk, smoothing: float = 1e-3
+) -> np.ndarray:
     r"""Log probability of each word in the corpus, finite for words never seen.
 
     A word that never occurs gets `smoothing` of a token, the others stay exact
@@ -92,7 +146,10 @@ def log_unigram(counts: csr_matrix, smoothing: float = 1e-3) -> np.ndarray:
     >>> np.exp(log_unigram(counts)).round(3).tolist()
     [0.75, 0.25]
     """
-    totals = np.asarray(counts.sum(axis=0), dtype=np.float64).ravel()
+    if isinstance(counts, sp.csr_matrix):
+        totals = np.asarray(counts.sum(axis=0), dtype=np.float64).ravel()
+    else:
+        totals = np.asarray(counts.word_totals, dtype=np.float64)
     totals = np.maximum(totals, smoothing)
     result: np.ndarray = np.log(totals) - np.log(totals.sum())
     return result

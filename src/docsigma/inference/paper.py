@@ -108,9 +108,18 @@ class PaperTrainer:
         self._seconds_before = 0.0
 
     @property
+    def n_documents(self) -> int:
+        """Documents of the corpus."""
+        return len(self.counts)
+
+    @property
     def epoch(self) -> int:
         """Passes done."""
         return len(self.history)
+
+    def fitted(self) -> tuple[Tensor, Tensor]:
+        """Give T and m."""
+        return self.words.loadings, self.words.bias
 
     def run(
         self,

@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from docsigma.corpora.sharded_counts import ShardedCounts
 from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
 from docsigma.models import _storage
@@ -52,7 +53,9 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def posterior(self, X: ArrayLike | sp.csr_matrix) -> GaussianPosterior:
+    def posterior(
+        self, X: ArrayLike | sp.csr_matrix | ShardedCounts
+    ) -> GaussianPosterior:
         """Infer the Gaussian of each document."""
         raise NotImplementedError
 
@@ -124,7 +127,18 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
-    def _check_counts(self, X: ArrayLike | sp.csr_matrix, *, reset: bool) -> Any:
+    def _check_counts(
+        self, X: ArrayLike | sp.csr_matrix | ShardedCounts, *, reset: bool
+    ) -> Any:
+        if isinstance(X, ShardedCounts):
+            if reset:
+                self.n_features_in_ = X.shape[1]
+            elif X.shape[1] != self.n_features_in_:
+                raise InputError(
+                    f"`X` has {X.shape[1]} features, but {type(self).__name__} is "
+                    f"expecting {self.n_features_in_} features as input"
+                )
+            return X
         checked: Any = validate_data(self, X, accept_sparse="csr", reset=reset)
         check_non_negative(checked, type(self).__name__)
         wide = (checked if reset else self.components_).dtype == np.float64

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tqdm.auto import tqdm
 
 if TYPE_CHECKING:
-    from docsigma.inference.paper import PaperTrainer
+    from docsigma.models.bayesian_smm import Trainer
 
 __all__ = ["ProgressBar"]
 
@@ -17,7 +17,7 @@ class ProgressBar:
 
     Parameters
     ----------
-    trainer : PaperTrainer
+    trainer : FastTrainer or PaperTrainer
         The training to follow.
     total : int
         Passes at the most.
@@ -25,7 +25,7 @@ class ProgressBar:
         Whether anything is drawn.
     """
 
-    def __init__(self, trainer: PaperTrainer, total: int, show: bool) -> None:
+    def __init__(self, trainer: Trainer, total: int, show: bool) -> None:
         self._trainer = trainer
         self._bar: tqdm[Any] = tqdm(
             total=total, initial=trainer.epoch, disable=not show, unit="pass"
@@ -45,7 +45,7 @@ class ProgressBar:
             {
                 "bound": f"{epoch.bound:.5g}",
                 "KL": f"{epoch.kl:.1f}",
-                "doc/s": f"{rate * len(self._trainer.counts):.0f}",
+                "doc/s": f"{rate * self._trainer.n_documents:.0f}",
             },
             refresh=False,
         )

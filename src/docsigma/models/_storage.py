@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 
 from docsigma.counts import Vocabulary
@@ -22,17 +23,17 @@ from docsigma.persistence import (
 if TYPE_CHECKING:
     import os
 
-    import scipy.sparse as sp
-
-    from docsigma.inference.paper import PaperTrainer
-    from docsigma.models.bayesian_smm import BayesianSMM
+    from docsigma.corpora.sharded_counts import ShardedCounts
+    from docsigma.models.bayesian_smm import BayesianSMM, Trainer
 
 __all__ = ["CheckpointFile", "load", "pack", "save", "unpack"]
 
 Model = TypeVar("Model", bound="BayesianSMM")
 # Parameters that may differ between a run and the run that goes on from it.
 FREE = {"max_iter", "tol", "verbose", "device", "output", "random_state"}
-FREE |= {"inference_draws", "inference_max_iter", "inference_tol"}
+FREE |= {"inference_max_iter", "inference_tol", "precision"}
+# Parameters of versions before this one.
+GONE = {"inference_draws"}
 ARRAYS = ("components_", "log_unigram_", "training_log_unigram_")
 SCALARS = ("n_features_in_", "n_iter_", "converged_", "seed_", "history_")
 
@@ -78,7 +79,8 @@ def unpack(
     """Put together what :func:`pack` took apart; `folder` is for error messages."""
     config = Path(folder) / "config.json"
     try:
-        model = cls(**stored.config["parameters"])
+        parameters = stored.config["parameters"]
+        model = cls(**{k: v for k, v in parameters.items() if k not in GONE})
         for name in ARRAYS:
             setattr(model, name, stored.arrays[name])
         fitted = stored.config["fitted"]
@@ -115,13 +117,16 @@ class CheckpointFile:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], model: BayesianSMM, counts: sp.csr_matrix
+        self,
+        path: str | os.PathLike[str],
+        model: BayesianSMM,
+        counts: sp.csr_matrix | ShardedCounts,
     ) -> None:
         self.path = Path(path)
         self._parameters = _parameters(model)
-        self._digest = counts_digest(counts)
+        self._digest = counts_digest(counts) if sp.issparse(counts) else counts.digest
 
-    def write(self, trainer: PaperTrainer) -> None:
+    def write(self, trainer: Trainer) -> None:
         """Write the state of `trainer`."""
         config = {
             "parameters": self._parameters,
@@ -132,7 +137,7 @@ class CheckpointFile:
         arrays = {k: v.cpu().numpy() for k, v in trainer.state().items()}
         write_checkpoint(self.path, config, arrays)
 
-    def restore(self, trainer: PaperTrainer) -> None:
+    def restore(self, trainer: Trainer) -> None:
         """Take up the state in the file, if it is of this training.
 
         Raises
@@ -145,9 +150,12 @@ class CheckpointFile:
             raise InputError(
                 f"{self.path} was written for other documents than those given"
             )
+        # The fast solver plans its learning rates for the number of passes.
+        fast = self._parameters["solver"] == "fast"
+        free = FREE - {"max_iter"} if fast else FREE
         for name, now in self._parameters.items():
             before = config["parameters"].get(name)
-            if name not in FREE and before != now:
+            if name not in free and before != now:
                 raise InputError(
                     f"{self.path} was written with {name}={before!r}, not {now!r}"
                 )

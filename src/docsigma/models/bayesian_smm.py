@@ -13,15 +13,21 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from docsigma._devices import choose_device
+from docsigma.corpora.sharded_counts import ShardedCounts
 from docsigma.exceptions import InputError
+from docsigma.inference.centred_jensen import infer_posterior
 from docsigma.inference.diagonal import DiagonalGaussian
 from docsigma.inference.draws import generator, standard_normals
 from docsigma.inference.evidence import estimate_evidence
+from docsigma.inference.fast import FastTrainer, plan_stages
 from docsigma.inference.multinomial import MultinomialCounts, log_unigram
-from docsigma.inference.natural_gradient import infer_posterior
 from docsigma.inference.paper import PaperTrainer
 from docsigma.inference.point_loadings import PointLoadings
 from docsigma.inference.prior import IsotropicPrior
+from docsigma.inference.sorted_words import SortedWords
+from docsigma.inference.stream import StreamLearner
+from docsigma.kernels import use_precision
+from docsigma.kernels.precision import PRECISIONS
 from docsigma.metrics.perplexity import Perplexity, perplexity
 from docsigma.models import _storage
 from docsigma.models._count_model import CountModel
@@ -36,7 +42,17 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["BayesianSMM"]
+    from docsigma.kernels.precision import Precision
+
+__all__ = ["BayesianSMM", "Trainer"]
+
+Trainer = FastTrainer | PaperTrainer
+FAST_PASSES, PAPER_PASSES = 17, 1000
+FAST_RATE, PAPER_RATE = 0.025, 0.01
+# A small corpus is passed over until T has made so many steps.
+FAST_STEPS, LEAST_BATCH = 400, 32
+# Documents on disk that are embedded at once.
+BLOCK = 8192
 
 # Keys that keep the start of T apart from the noise of the passes.
 LOADINGS_KEY = 2**32
@@ -70,30 +86,41 @@ class BayesianSMM(CountModel):
         Weight of half the squares of T.
     learn_log_unigram : bool, default=True
         Whether m is learned; otherwise it stays the corpus's log uni-gram.
-    solver : {"paper"}, default="paper"
-        ``"paper"`` is Algorithm 1 as printed: passes over the whole corpus, Adam on
-        the posteriors, orthant-wise Adam on T.
-    max_iter : int, default=1000
-        Passes over the corpus at the most.
+    solver : {"fast", "paper"}, default="fast"
+        Both maximise the same objective. ``"fast"`` goes in minibatches with Newton
+        steps on the posteriors and needs some twenty passes; ``"paper"`` is
+        Algorithm 1 as printed: passes over the whole corpus, Adam on the posteriors,
+        orthant-wise Adam on T, and needs several hundred.
+    max_iter : int or None, default=None
+        Passes over the corpus at the most; None means 1000 for ``"paper"`` and 17 for
+        ``"fast"``, whose learning rate falls over as many, or more on less than some
+        thousand documents.
     tol : float, default=1e-6
-        Training ends when the bound, averaged over fifty passes, grows by less than
-        `tol` of itself a pass, so not before 100 passes, and not while the KL still
-        grows by a per cent. 0 means that only `max_iter` ends it.
-    learning_rate : float, default=0.01
-        Adam's step size, for the posteriors and for T and m.
+        Training ends when the bound, averaged over fifty passes (a fifth of them for
+        ``"fast"``), grows by less than `tol` of itself a pass. ``"paper"`` does not end
+        before 100 passes, nor while the KL still grows by a per cent; ``"fast"`` not
+        in its first half. 0 means that only `max_iter` ends it.
+    learning_rate : float or None, default=None
+        Adam's step size at the start. None means 0.025 for ``"fast"`` and 0.01 for
+        ``"paper"``, which uses it for the posteriors too.
+    batch_size : int, default=512
+        Documents in a minibatch of ``"fast"``; a small corpus has smaller ones, twenty
+        to a pass.
     n_draws : int, default=1
-        Draws R a document and pass in training.
+        Draws R a document and pass, in training by ``"paper"``.
     init_variance : float, default=0.1
-        Variance at which the posteriors start.
+        Variance at which the posteriors of ``"paper"`` start.
     init_scale : float, default=0.001
-        Standard deviation of the normals at which T starts.
-    inference_draws : int, default=8
-        Draws in the expectations that :meth:`posterior` solves for.
-    inference_max_iter : int, default=100
-        Steps a document at the most in :meth:`posterior`.
-    inference_tol : float, default=1e-3
+        Standard deviation of the normals at which T starts; ``"fast"`` adds them to
+        its start.
+    inference_max_iter : int, default=200
+        Sweeps over the words a document takes at the most in :meth:`posterior`.
+    inference_tol : float, default=0.03
         A document is done when its mean would move by less than this part of its
         standard deviation, and its variance by less than this part of itself.
+    precision : {"tf32", "bf16", "float32"}, default="tf32"
+        What a GPU rounds the operands of products to; sums are float32. Fused
+        kernels need one of the first two. A CPU always has float32 or float64.
     output : {"mean", "mean_variance"}, default="mean"
         What :meth:`transform` gives: K means, or K means and K variances.
     device : str, default="auto"
@@ -156,16 +183,17 @@ class BayesianSMM(CountModel):
         "l1": [Interval(Real, 0, None, closed="left")],
         "l2": [Interval(Real, 0, None, closed="left")],
         "learn_log_unigram": ["boolean"],
-        "solver": [StrOptions({"paper"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "solver": [StrOptions({"fast", "paper"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
         "n_draws": [Interval(Integral, 1, None, closed="left")],
         "init_variance": [Interval(Real, 0, None, closed="neither")],
         "init_scale": [Interval(Real, 0, None, closed="left")],
-        "inference_draws": [Interval(Integral, 1, None, closed="left")],
         "inference_max_iter": [Interval(Integral, 1, None, closed="left")],
         "inference_tol": [Interval(Real, 0, None, closed="neither")],
+        "precision": [StrOptions(set(PRECISIONS))],
         "output": [StrOptions({"mean", "mean_variance"})],
         "device": [str],
         "random_state": ["random_state"],
@@ -180,16 +208,17 @@ class BayesianSMM(CountModel):
         l1: float = 1.0,
         l2: float = 0.0,
         learn_log_unigram: bool = True,
-        solver: str = "paper",
-        max_iter: int = 1000,
+        solver: str = "fast",
+        max_iter: int | None = None,
         tol: float = 1e-6,
-        learning_rate: float = 0.01,
+        learning_rate: float | None = None,
+        batch_size: int = 512,
         n_draws: int = 1,
         init_variance: float = 0.1,
         init_scale: float = 1e-3,
-        inference_draws: int = 8,
-        inference_max_iter: int = 100,
-        inference_tol: float = 1e-3,
+        inference_max_iter: int = 200,
+        inference_tol: float = 0.03,
+        precision: Precision = "tf32",
         output: str = "mean",
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -204,34 +233,41 @@ class BayesianSMM(CountModel):
         self.max_iter = max_iter
         self.tol = tol
         self.learning_rate = learning_rate
+        self.batch_size = batch_size
         self.n_draws = n_draws
         self.init_variance = init_variance
         self.init_scale = init_scale
-        self.inference_draws = inference_draws
         self.inference_max_iter = inference_max_iter
         self.inference_tol = inference_tol
+        self.precision = precision
         self.output = output
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
+    @property
+    def n_passes(self) -> int:
+        """Passes over the corpus at the most: `max_iter`, or the solver's own."""
+        own = getattr(self, "_planned", FAST_PASSES)
+        return self.max_iter or (own if self.solver == "fast" else PAPER_PASSES)
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
-        X: ArrayLike | sp.csr_matrix,
+        X: ArrayLike | sp.csr_matrix | ShardedCounts,
         y: object = None,  # noqa: ARG002
         *,
         callback: Callable[[TrainingPass], object] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: int = 50,
+        checkpoint_every: int | None = None,
         resume: bool = False,
     ) -> Self:
         """Learn m and T from word counts.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_documents, n_features)
-            Word counts.
+        X : array, sparse matrix or ShardedCounts of shape (n_documents, n_features)
+            Word counts; those on disk are read a batch at a time.
         y : ignored
             For scikit-learn.
         callback : callable, default=None
@@ -242,8 +278,8 @@ class BayesianSMM(CountModel):
         checkpoint : path, default=None
             File that takes a checkpoint every `checkpoint_every` passes and at the
             end, for `resume`.
-        checkpoint_every : int, default=50
-            Passes between two checkpoints.
+        checkpoint_every : int, default=None
+            Passes between two checkpoints; None means 50, or 1 for ``"fast"``.
         resume : bool, default=False
             Go on from `checkpoint`. On a CPU the result is bit for bit that of an
             uninterrupted run.
@@ -253,10 +289,13 @@ class BayesianSMM(CountModel):
         self
         """
         counts = self._check_counts(X, reset=True)
-        if counts.sum() <= 0:
+        if not _n_tokens(counts) > 0:
             raise InputError(
                 f"the {counts.shape[0]} documents hold no word: every count is zero"
             )
+        fast = self.solver == "fast"
+        if checkpoint_every is None:
+            checkpoint_every = 1 if fast else 50
         if checkpoint_every < 1:
             raise InputError(
                 f"`checkpoint_every` must be at least 1, got {checkpoint_every}"
@@ -268,7 +307,13 @@ class BayesianSMM(CountModel):
             0, dtype=_torch_dtype(counts), device=choose_device(self.device)
         )
         self.training_log_unigram_ = log_unigram(counts)
-        trainer = self._trainer(counts, like, seed)
+        self._planned = _passes(counts.shape[0], self.batch_size)
+        max_iter = self.n_passes
+        trainer: Trainer = (
+            self._fast_trainer(counts, like, seed, max_iter)
+            if fast
+            else self._paper_trainer(counts, like, seed)
+        )
         store = None
         if checkpoint is not None:
             store = _storage.CheckpointFile(checkpoint, self, counts)
@@ -277,9 +322,12 @@ class BayesianSMM(CountModel):
         elif resume:
             raise InputError("`resume` needs a `checkpoint` file to go on from")
 
-        with ProgressBar(trainer, self.max_iter, bool(self.verbose)) as bar:
+        with (
+            use_precision(self.precision),
+            ProgressBar(trainer, max_iter, bool(self.verbose)) as bar,
+        ):
 
-            def after(current: PaperTrainer) -> bool:
+            def after(current: Trainer) -> bool:
                 bar.update()
                 stop = callback is not None and bool(callback(self._pass(current)))
                 if store is not None and (
@@ -288,22 +336,86 @@ class BayesianSMM(CountModel):
                     store.write(current)
                 return stop
 
-            self.converged_ = trainer.run(self.max_iter, self.tol, after)
+            self.converged_ = trainer.run(max_iter, self.tol, after)
         if store is not None:
             store.write(trainer)
         return self._adopt(trainer)
 
-    def _adopt(self, trainer: PaperTrainer) -> Self:
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: ArrayLike | sp.csr_matrix, y: object = None) -> Self:  # noqa: ARG002
+        """Learn from documents that come once, as in a stream.
+
+        Each call makes one pass over its documents in minibatches: their posteriors
+        are inferred, then T and m take a step. What earlier calls taught stays, and
+        steps get shorter. :meth:`fit`, which sees documents many times, learns more
+        from the same ones.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_documents, n_features)
+            Word counts; the first call should have at least some thousand documents,
+            for training starts from them.
+        y : ignored
+            For scikit-learn.
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "components_")
+        counts = self._check_counts(X, reset=first)
+        if first and not _n_tokens(counts) > 0:
+            raise InputError(
+                f"the {counts.shape[0]} documents hold no word: every count is zero"
+            )
+        like = torch.empty(
+            0, dtype=_torch_dtype(counts), device=choose_device(self.device)
+        )
+        if first:
+            state = check_random_state(self.random_state)
+            self.seed_ = int(state.randint(np.iinfo(np.int32).max))
+            self.history_: list[dict[str, Any]] = []
+            self.n_iter_, self.converged_, self.vocabulary_ = 0, False, None
+            self.training_log_unigram_ = log_unigram(counts)
+        if not hasattr(self, "_stream"):
+            self._stream = StreamLearner(
+                IsotropicPrior(float(self.prior_precision)),
+                like,
+                n_features=counts.shape[1],
+                n_components=self.n_components,
+                learning_rate=self.learning_rate or FAST_RATE,
+                batch_size=self.batch_size,
+                l1=float(self.l1),
+                l2=float(self.l2),
+                learn_bias=self.learn_log_unigram,
+                seed=self.seed_,
+            )
+            if not first:
+                loadings, bias = self._tensors()
+                self._stream.resume(loadings, bias, self.training_log_unigram_)
+        with use_precision(self.precision):
+            row = self._stream.learn(counts)
+        loadings, bias = self._stream.fitted()
+        self.components_ = loadings.t().cpu().numpy().copy()
+        self.log_unigram_ = bias.cpu().numpy().copy()
+        self.training_log_unigram_ = self._stream.log_unigram()
+        self.n_iter_ += 1
+        self.history_.append({"epoch": self.n_iter_, **row})
+        return self
+
+    def _adopt(self, trainer: Trainer) -> Self:
         """Take what a training has come to as the fitted state."""
-        self.components_ = trainer.words.loadings.t().cpu().numpy().copy()
-        self.log_unigram_ = trainer.words.bias.cpu().numpy().copy()
+        self.__dict__.pop("_stream", None)
+        loadings, bias = trainer.fitted()
+        self.components_ = loadings.t().cpu().numpy().copy()
+        self.log_unigram_ = bias.cpu().numpy().copy()
         self.history_ = trainer.rows()
         self.n_iter_ = trainer.epoch
         self.seed_ = trainer.seed
         self.vocabulary_ = None
         return self
 
-    def _pass(self, trainer: PaperTrainer) -> TrainingPass:
+    def _pass(self, trainer: Trainer) -> TrainingPass:
         def snapshot() -> BayesianSMM:
             model: BayesianSMM = clone(self)
             for name in ("n_features_in_", "feature_names_in_"):
@@ -315,9 +427,38 @@ class BayesianSMM(CountModel):
 
         return TrainingPass(trainer.epoch, trainer.rows, snapshot)
 
-    def _trainer(
-        self, counts: sp.csr_matrix, like: torch.Tensor, seed: int
+    def _fast_trainer(
+        self,
+        counts: sp.csr_matrix | ShardedCounts,
+        like: torch.Tensor,
+        seed: int,
+        max_iter: int,
+    ) -> FastTrainer:
+        words = SortedWords(counts)
+        rate = self.learning_rate or FAST_RATE
+        return FastTrainer(
+            words,
+            IsotropicPrior(float(self.prior_precision)),
+            like,
+            n_components=self.n_components,
+            stages=plan_stages(words, max_iter, rate),
+            batch_size=_batch_size(counts.shape[0], self.batch_size),
+            l1=float(self.l1),
+            l2=float(self.l2),
+            learn_bias=self.learn_log_unigram,
+            init_scale=float(self.init_scale),
+            seed=seed,
+        )
+
+    def _paper_trainer(
+        self, counts: sp.csr_matrix | ShardedCounts, like: torch.Tensor, seed: int
     ) -> PaperTrainer:
+        if isinstance(counts, ShardedCounts):
+            raise InputError(
+                'solver="paper" needs the counts in memory, got a ShardedCounts; '
+                'use solver="fast"'
+            )
+        rate = self.learning_rate or PAPER_RATE
         n_documents, n_features = counts.shape
         start = standard_normals(
             (n_features, self.n_components), generator(seed, LOADINGS_KEY), like
@@ -325,7 +466,7 @@ class BayesianSMM(CountModel):
         words = PointLoadings(
             start * self.init_scale,
             torch.from_numpy(self.training_log_unigram_).to(like),
-            learning_rate=self.learning_rate,
+            learning_rate=rate,
             l1=float(self.l1),
             l2=float(self.l2),
             learn_bias=self.learn_log_unigram,
@@ -337,20 +478,22 @@ class BayesianSMM(CountModel):
             ),
             IsotropicPrior(float(self.prior_precision)),
             words,
-            learning_rate=self.learning_rate,
+            learning_rate=rate,
             n_draws=self.n_draws,
             seed=seed,
         )
 
-    def posterior(self, X: ArrayLike | sp.csr_matrix) -> GaussianPosterior:
+    def posterior(
+        self, X: ArrayLike | sp.csr_matrix | ShardedCounts
+    ) -> GaussianPosterior:
         """Infer the Gaussian of each document.
 
-        A document's Gaussian depends on the document, the model and its seed only.
-        A document with no known word gets the prior.
+        A document's Gaussian depends on the document and the model only. A document
+        with no known word gets the prior.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_documents, n_features)
+        X : array, sparse matrix or ShardedCounts of shape (n_documents, n_features)
             Word counts.
 
         Returns
@@ -358,8 +501,20 @@ class BayesianSMM(CountModel):
         GaussianPosterior
         """
         check_is_fitted(self)
-        counts = self._counted(self._check_counts(X, reset=False))
-        return self._arrays(self._infer(counts))
+        counts = self._check_counts(X, reset=False)
+        if isinstance(counts, ShardedCounts):
+            n_documents, dtype = counts.shape[0], self.components_.dtype
+            mean = np.empty((n_documents, self.components_.shape[0]), dtype=dtype)
+            variance = np.empty_like(mean)
+            begin = 0
+            for block in counts.iter_blocks(BLOCK):
+                q = self.posterior(block)
+                rows = slice(begin, begin + block.shape[0])
+                mean[rows], variance[rows] = q.mean, q.variance
+                begin = rows.stop
+            return GaussianPosterior(mean, variance)
+        with use_precision(self.precision):
+            return self._arrays(self._infer(self._counted(counts)))
 
     def perplexity(
         self,
@@ -415,7 +570,8 @@ class BayesianSMM(CountModel):
         counted = self._counted(counts)
         loadings, bias = self._tensors()
         if posterior is None:
-            q = self._infer(counted)
+            with use_precision(self.precision):
+                q = self._infer(counted)
         else:
             if posterior.mean.shape != (counts.shape[0], self.components_.shape[0]):
                 raise InputError(
@@ -426,16 +582,17 @@ class BayesianSMM(CountModel):
                 torch.from_numpy(posterior.mean.copy()).to(loadings),
                 torch.from_numpy(posterior.log_std).to(loadings),
             )
-        evidence = estimate_evidence(
-            counted,
-            q,
-            loadings,
-            bias,
-            IsotropicPrior(float(self.prior_precision)),
-            estimator=estimator,
-            n_draws=n_draws,
-            seed=self.seed_,
-        )
+        with use_precision(self.precision):
+            evidence = estimate_evidence(
+                counted,
+                q,
+                loadings,
+                bias,
+                IsotropicPrior(float(self.prior_precision)),
+                estimator=estimator,
+                n_draws=n_draws,
+                seed=self.seed_,
+            )
         return np.asarray(evidence.log_evidence.cpu().numpy())
 
     def _tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -454,8 +611,6 @@ class BayesianSMM(CountModel):
             loadings,
             bias,
             IsotropicPrior(float(self.prior_precision)),
-            seed=self.seed_,
-            n_draws=self.inference_draws,
             max_iter=self.inference_max_iter,
             tol=self.inference_tol,
         ).posterior
@@ -467,5 +622,22 @@ class BayesianSMM(CountModel):
         )
 
 
-def _torch_dtype(counts: sp.csr_matrix) -> torch.dtype:
+def _batch_size(n_documents: int, most: int) -> int:
+    """Give the size of batches: twenty of them to a pass over a small corpus."""
+    return min(most, max(LEAST_BATCH, n_documents // 20))
+
+
+def _passes(n_documents: int, most: int) -> int:
+    """Give the passes of the fast solver, more for a small corpus."""
+    n_batches = -(-n_documents // _batch_size(n_documents, most))
+    return max(FAST_PASSES, -(-FAST_STEPS // n_batches))
+
+
+def _n_tokens(counts: sp.csr_matrix | ShardedCounts) -> float:
+    if isinstance(counts, ShardedCounts):
+        return float(counts.n_tokens.sum())
+    return float(counts.sum())
+
+
+def _torch_dtype(counts: sp.csr_matrix | ShardedCounts) -> torch.dtype:
     return torch.float64 if counts.dtype == np.float64 else torch.float32

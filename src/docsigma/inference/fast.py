@@ -1,0 +1,504 @@
+"""The fast solver: minibatches, Newton steps, and the commonest words first."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from docsigma.inference.curvature import LoadingsBasis, WordCurvature
+from docsigma.inference.diagonal import DiagonalGaussian
+from docsigma.inference.draws import generator, standard_normals
+from docsigma.inference.multinomial import MultinomialCounts
+from docsigma.inference.paper import Epoch
+from docsigma.inference.proximal_adam import ProximalAdam
+from docsigma.inference.start import damped, first_loadings, semantic_start
+from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from docsigma.inference.prior import IsotropicPrior
+    from docsigma.inference.sorted_words import SortedWords
+
+__all__ = ["FastTrainer", "Stage", "plan_stages"]
+
+# Documents the start is made from, and documents in a block of a sparse pass.
+SAMPLE, BLOCK = 20_000, 8192
+# Part of a Newton step that the posteriors take, in the first pass and in the last.
+DAMPING = (0.8, 0.4)
+FARTHEST = 2.0
+# The curvature of the words is looked up again after this many batches; the variances
+# in every third pass, which saves a product in the others.
+BASIS_EVERY, CURVED_EVERY = 5, 3
+# Step of T against a Newton step, and how much faster than common words rare ones go:
+# their gradients are the less noisy.
+NEWTON, BOOST, COMMON = 0.7, 3.0, 100.0
+# Words that hold this part of the tokens are trained first, where they are few enough.
+HEAD_TOKENS, HEAD_WORDS, HEAD_PASSES = 0.955, 0.6, 8 / 17
+# Learning rate at the end of the two stages, against that at their beginning.
+HEAD_END, END = 0.3, 0.04
+BATCHES_KEY = 2**34
+# The stop rule compares mean bounds of so many passes at least.
+WINDOW = 2
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Passes over the corpus with the commonest words only; the rest is one word.
+
+    Attributes
+    ----------
+    n_words : int
+        Words with loadings of their own.
+    n_passes : int
+        Passes.
+    rates : tuple of two floats
+        Learning rate of T at the beginning and at the end; a cosine between.
+    """
+
+    n_words: int
+    n_passes: int
+    rates: tuple[float, float]
+
+
+def plan_stages(words: SortedWords, max_iter: int, rate: float) -> list[Stage]:
+    """Divide passes: the commonest words first, where that saves much.
+
+    Rare words are most of the vocabulary and few of the tokens. As long as their
+    loadings are zero they are one word to the model, exactly, and a pass costs a
+    fraction.
+    """
+    head = words.covering(HEAD_TOKENS)
+    first = int(max_iter * HEAD_PASSES)
+    whole = Stage(words.n_features, max_iter - first, (rate, rate * END))
+    if head > HEAD_WORDS * words.n_features or first == 0:
+        return [Stage(words.n_features, max_iter, (rate, rate * END))]
+    return [Stage(head, first, (rate, rate * HEAD_END)), whole]
+
+
+class FastTrainer:
+    r"""The state of a training in minibatches, and its passes.
+
+    One visit to a batch is one sweep over its words, at one draw a document:
+
+    * posteriors take a damped Newton step with the curvature of
+      :class:`~docsigma.inference.curvature.WordCurvature`. The draw moves a gradient
+      by about the curvature times its distance from the mean; that is taken back, so
+      little of its noise is left;
+    * T takes a proximal Adam step. The linear half of its gradient, :math:`X^\top\nu`,
+      is kept exactly for the whole corpus as posteriors move; only the other half is
+      estimated from the batch. For a word in few documents that removes nearly
+      all noise. No step exceeds a Newton step.
+
+    Training starts from latent semantic analysis, and with the commonest words.
+
+    Parameters
+    ----------
+    words : SortedWords
+        The training documents.
+    prior : IsotropicPrior
+        The prior over embeddings.
+    like : Tensor
+        Gives dtype and device.
+    n_components : int
+        K.
+    stages : list of Stage
+        What passes there are.
+    batch_size : int
+        Documents in a batch.
+    l1, l2 : float
+        Weights of the penalties on T, counted once a pass.
+    learn_bias : bool
+        Whether m moves.
+    init_scale : float
+        Standard deviation of noise on the first T.
+    seed : int
+        Decides all draws.
+    """
+
+    def __init__(
+        self,
+        words: SortedWords,
+        prior: IsotropicPrior,
+        like: Tensor,
+        *,
+        n_components: int,
+        stages: list[Stage],
+        batch_size: int,
+        l1: float,
+        l2: float,
+        learn_bias: bool,
+        init_scale: float,
+        seed: int,
+    ) -> None:
+        self.counts = words
+        self.prior = prior
+        self.stages = stages
+        self.batch_size = batch_size
+        self.learn_bias = learn_bias
+        self.l1, self.l2 = l1, l2
+        self.init_scale = init_scale
+        self.seed = seed
+        self.history: list[Epoch] = []
+        self._like = like
+        n_documents, n_features = words.n_documents, words.n_features
+        # The table [T, m, 1] of the primitive; its last row is never a word.
+        self._table = like.new_zeros(n_features + 1, n_components + 2)
+        self._table[:, -1] = 1.0
+        self._optimizer = ProximalAdam(self._table[:-1, :-2], l1=l1, l2=l2)
+        self._bias_optimizer = ProximalAdam(self._table[:, -2:-1])
+        self._totals = torch.from_numpy(words.totals).to(like)
+        self.mean = like.new_zeros(n_documents, n_components)
+        self.precision = like.new_full((n_documents, n_components), prior.precision)
+        self._workspace = Workspace()
+        self._batches = self._draw_batches()
+        self._cache: dict[int, MultinomialCounts] = {}
+        self._cached_words = 0
+        self._n_words = 0
+        self._seconds_before = 0.0
+
+    def _draw_batches(self) -> list[NDArray[np.intp]]:
+        """Draw batches; they stay the same, and each pass draws their order anew."""
+        source = generator(self.seed, BATCHES_KEY)
+        order = torch.randperm(self.counts.n_documents, generator=source)
+        parts = torch.split(order, self.batch_size)
+        return [np.sort(part.numpy()) for part in parts]
+
+    @property
+    def n_documents(self) -> int:
+        """Documents of the corpus."""
+        return self.counts.n_documents
+
+    @property
+    def epoch(self) -> int:
+        """Passes done."""
+        return len(self.history)
+
+    def fitted(self) -> tuple[Tensor, Tensor]:
+        """Give T and m, words in the order of the counts that came in."""
+        n_words, k = self._n_words, self.mean.shape[1]
+        loadings = torch.zeros_like(self._table[:-1, :k])
+        loadings[:n_words] = self._table[:n_words, :k]
+        bias = self._table[:-1, k].clone()
+        if n_words < len(bias):
+            bias[n_words:] = self._rare_bias(n_words)
+        place = torch.from_numpy(np.argsort(self.counts.order)).to(loadings.device)
+        return loadings[place], bias[place]
+
+    def run(
+        self,
+        max_iter: int,
+        tol: float,
+        callback: Callable[[FastTrainer], object] | None = None,
+    ) -> bool:
+        """Make the passes of the stages; `callback` may end them by a true answer.
+
+        Returns
+        -------
+        bool
+            Whether the bound stood still before the passes were over.
+        """
+        started = time.perf_counter() - self._seconds_before
+        if self._n_words == 0:
+            self._begin()
+        before = 0
+        for stage in self.stages:
+            done = self.epoch - before
+            if 0 <= done < stage.n_passes and self._n_words != stage.n_words:
+                self._grow(stage.n_words)
+            for at in range(max(done, 0), stage.n_passes):
+                if self.epoch >= max_iter:
+                    return False
+                self._pass(stage, at, lambda: time.perf_counter() - started)
+                if callback is not None and callback(self):
+                    return False
+                if stage is self.stages[-1] and self._converged(stage, at + 1, tol):
+                    return True
+            before += stage.n_passes
+        return False
+
+    def _converged(self, stage: Stage, done: int, tol: float) -> bool:
+        """Say whether the bound, over a fifth of the passes, gains too little."""
+        window = max(WINDOW, stage.n_passes // 5)
+        if tol <= 0 or done < max(2 * window, stage.n_passes // 2):
+            return False
+        bounds = [epoch.bound for epoch in self.history[-2 * window :]]
+        gain = (sum(bounds[window:]) - sum(bounds[:window])) / window**2
+        return gain <= tol * abs(bounds[-1])
+
+    def some_counts(self, rows: NDArray[np.intp], n_words: int) -> MultinomialCounts:
+        """Give documents with the commonest `n_words` words, and all their tokens."""
+        batch = self.counts.batch(rows, n_words)
+        return MultinomialCounts(batch, self._like, self.counts.tokens[rows])
+
+    def batch_counts(self, batch: int, n_words: int) -> MultinomialCounts:
+        """Give a batch; those of a corpus in memory are made once a stage."""
+        if self.counts.on_disk:
+            return self.some_counts(self._batches[batch], n_words)
+        if self._cached_words != n_words:
+            self._cache.clear()
+            self._cached_words = n_words
+        if batch not in self._cache:
+            self._cache[batch] = self.some_counts(self._batches[batch], n_words)
+        return self._cache[batch]
+
+    def sweep(self, n_words: int) -> Iterator[tuple[Tensor, MultinomialCounts]]:
+        """Go through the corpus once: row numbers and counts."""
+        parts = self._batches
+        if self.counts.on_disk:
+            parts = np.array_split(np.arange(self.n_documents), self._n_blocks)
+        for number, rows in enumerate(parts):
+            where = torch.from_numpy(rows).to(self._like.device)
+            if self.counts.on_disk:
+                yield where, self.some_counts(rows, n_words)
+            else:
+                yield where, self.batch_counts(number, n_words)
+
+    @property
+    def _n_blocks(self) -> int:
+        return -(-self.n_documents // BLOCK)
+
+    def _sample(self) -> NDArray[np.intp]:
+        n = self.counts.n_documents
+        if n <= SAMPLE:
+            return np.arange(n)
+        source = np.random.default_rng(self.seed)
+        return np.sort(source.choice(n, SAMPLE, replace=False))
+
+    def _begin(self) -> None:
+        n_words, n = self.stages[0].n_words, self.counts.n_documents
+        k = self.mean.shape[1]
+        sample = self.counts.batch(self._sample(), n_words)
+        start = semantic_start(sample, k, self.seed, self._like)
+        for begin in range(0, n, BLOCK):
+            rows = np.arange(begin, min(begin + BLOCK, n))
+            counts = self.counts.batch(rows, n_words)
+            std = self.prior.precision**-0.5
+            self.mean[begin : begin + BLOCK] = start.embed(counts, std)
+        self._grow(n_words)
+        spread = (
+            self._totals[:n_words, None] * self._table[:n_words, :k].square()
+        ).sum(dim=0) / self._totals.sum().clamp(min=1)
+        tokens = torch.from_numpy(self.counts.tokens).to(self._like)[:, None]
+        self.precision += 0.3 * tokens * spread
+
+    def _rare_bias(self, n_words: int) -> Tensor:
+        """Share what the row of the rare words has among them, by their counts."""
+        rare = self._totals[n_words:].clamp(min=1e-3)
+        shared: Tensor = rare.log() - rare.sum().log()
+        return shared + self._table[n_words, self.mean.shape[1]]
+
+    def _grow(self, n_words: int) -> None:
+        """Give loadings to the words up to `n_words`; the row after has the others."""
+        before, k = self._n_words, self.mean.shape[1]
+        rows = self._sample()
+        counts = MultinomialCounts(damped(self.counts.batch(rows, n_words)), self._like)
+        where = torch.from_numpy(rows).to(self._like.device)
+        loadings, shift = first_loadings(counts, self.mean[where], self.l1)
+        if before == 0:
+            self._table[0, k] = 0.0
+        bias = self._rare_bias(before)
+        noise = standard_normals(
+            (n_words - before, k), generator(self.seed, 2**32, before), self._like
+        )
+        new = slice(before, n_words)
+        self._table[new, :k] = loadings[before:] + self.init_scale * noise
+        learned = shift[before:] if self.learn_bias else 0.0
+        self._table[new, k] = bias[: n_words - before] + learned
+        self._table[n_words, :k] = 0.0
+        rest = bias[n_words - before :]
+        self._table[n_words, k] = torch.logsumexp(rest, 0) if len(rest) else -1e4
+        self._n_words = n_words
+
+    def _pass(self, stage: Stage, at: int, clock: Callable[[], float]) -> None:
+        n_documents, k = self.mean.shape
+        n_words = stage.n_words
+        source = generator(self.seed, self.epoch)
+        batches = torch.randperm(len(self._batches), generator=source).tolist()
+        step = _Step(self, n_words)
+        n_passes = sum(stage.n_passes for stage in self.stages)
+        progress = self.epoch / max(1, n_passes - 1)
+        damping = DAMPING[0] + (DAMPING[1] - DAMPING[0]) * progress
+        curved = at % CURVED_EVERY == 0 or at == stage.n_passes - 1
+        for number, batch in enumerate(batches):
+            rows = self._batches[batch]
+            key = generator(self.seed, self.epoch, number)
+            noise = standard_normals((len(rows), k), key, self._like)
+            if number % BASIS_EVERY == 0:
+                step.look_up_basis()
+            part = (at * len(batches) + number + 1) / (stage.n_passes * len(batches))
+            high, low = stage.rates
+            rate = low + 0.5 * (high - low) * (1 + math.cos(math.pi * part))
+            step.visit(batch, noise, damping, rate, curved)
+        loadings = self._table[:n_words, :k]
+        penalty = self.l1 * float(loadings.abs().sum(dim=0).double().sum())
+        penalty += 0.5 * self.l2 * float(loadings.square().sum(dim=0).double().sum())
+        self.history.append(
+            Epoch(
+                self.epoch + 1,
+                float(step.bound) + self._rare_part(n_words) - penalty,
+                float(step.kl) / n_documents,
+                float((loadings == 0).double().mean()),
+                clock(),
+            )
+        )
+
+    def _rare_part(self, n_words: int) -> float:
+        """Give what the choice among the folded words adds to the likelihood."""
+        rare = self.counts.totals[n_words:]
+        rare = rare[rare > 0]
+        return float((rare * np.log(rare / rare.sum())).sum()) if len(rare) else 0.0
+
+    def state(self) -> dict[str, Tensor]:
+        """Give every tensor a checkpoint must hold to go on bit for bit."""
+        state = {
+            "table": self._table,
+            "mean": self.mean,
+            "precision": self.precision,
+            "n_words": torch.tensor(self._n_words),
+        }
+        for name, optimizer in self._optimizers().items():
+            state |= {f"{name}.{k}": v for k, v in optimizer.state().items()}
+        return state
+
+    def restore(self, state: dict[str, Tensor], history: list[dict[str, Any]]) -> None:
+        """Take up the state that :meth:`state` gave, and its history."""
+        # The seed may be the checkpoint's.
+        self._batches = self._draw_batches()
+        self._table.copy_(state["table"])
+        self.mean.copy_(state["mean"])
+        self.precision.copy_(state["precision"])
+        self._n_words = int(state["n_words"])
+        for name, optimizer in self._optimizers().items():
+            parts = ("first", "second", "n_steps")
+            optimizer.restore({part: state[f"{name}.{part}"] for part in parts})
+        names = [field.name for field in fields(Epoch)]
+        self.history = [Epoch(**{n: row[n] for n in names}) for row in history]
+        self._seconds_before = self.history[-1].seconds if self.history else 0.0
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Give the history as plain dictionaries."""
+        return [asdict(epoch) for epoch in self.history]
+
+    def _optimizers(self) -> dict[str, ProximalAdam]:
+        return {"loadings": self._optimizer, "bias": self._bias_optimizer}
+
+
+class _Step:
+    """What the visits of one pass share."""
+
+    def __init__(self, trainer: FastTrainer, n_words: int) -> None:
+        self.trainer = trainer
+        self.n_words = n_words
+        like, k = trainer._like, trainer.mean.shape[1]
+        self.table = trainer._table[: n_words + 1]
+        self.loadings, self.bias = self.table[:n_words, :k], self.table[:n_words, k]
+        self.n_tokens = float(trainer.counts.tokens.sum())
+        totals = trainer._totals
+        self.totals = torch.cat([totals[:n_words], totals[n_words:].sum()[None]])
+        self.bound = torch.zeros((), dtype=torch.float64, device=like.device)
+        self.kl = torch.zeros_like(self.bound)
+        # The linear half of T's gradient, and bounds on its curvature.
+        self.pull = like.new_zeros(n_words, k)
+        moment = like.new_zeros(k)
+        seen = torch.zeros_like(self.bias)
+        for where, counts in trainer.sweep(n_words):
+            mean = trainer.mean[where]
+            self.pull += counts.backproject(mean)
+            seen += counts.document_frequencies()
+            second = mean.square() + 1 / trainer.precision[where]
+            moment += (counts.n_tokens[:, None] * second).sum(dim=0)
+        seen = seen.clamp(min=1.0)[:, None]
+        # A word in few documents has few directions: its curvature lies in them.
+        self.rows = totals[:n_words, None] * (1 + k / seen) / NEWTON
+        self.columns = moment / max(self.n_tokens, 1.0)
+        self.boost = (COMMON / seen).sqrt_().clamp_(1.0, BOOST)
+
+    def look_up_basis(self) -> None:
+        """Take the words' covariance as it is now."""
+        k = self.loadings.shape[1]
+        self.basis = LoadingsBasis(self.table[:, :k], self.table[:, k])
+
+    def visit(
+        self,
+        batch: int,
+        noise: Tensor,
+        damping: float,
+        rate: float,
+        curved: bool,
+    ) -> None:
+        """Move the posteriors of a batch of documents, then T and m."""
+        trainer, lam = self.trainer, self.trainer.prior.precision
+        counts = trainer.batch_counts(batch, self.n_words)
+        where = torch.from_numpy(trainer._batches[batch]).to(noise.device)
+        tokens = counts.n_tokens[:, None]
+        mean, precision = trainer.mean[where], trainer.precision[where]
+        away = precision.rsqrt() * noise
+        moments = softmax_moments(
+            mean + away,
+            SoftmaxWords.of_table(self.table),
+            first=True,
+            second=curved,
+            weights=counts.n_tokens,
+            workspace=trainer._workspace,
+        )
+        assert moments.first is not None
+        linear = counts.project(self.loadings)
+        q = DiagonalGaussian(mean, -0.5 * precision.log())
+        kl = q.kl(trainer.prior)
+        likelihood = (linear.double() * mean.double()).sum(dim=1)
+        likelihood += counts.score(self.bias).double()
+        rare = (counts.n_tokens - counts.known_tokens) * self.table[-1, -2]
+        likelihood += (rare - counts.n_tokens * moments.lse).double()
+        self.bound += (likelihood - kl).sum()
+        self.kl += kl.sum()
+
+        if curved:
+            assert moments.second is not None
+            spread = (moments.second - moments.first.square()).clamp_(min=0)
+            precision = 0.5 * (precision + lam + tokens * spread)
+        own = counts.project(self.loadings.square())
+        own = (own - linear.square() / tokens.clamp(min=1)).clamp_(min=0)
+        curvature = WordCurvature(
+            counts, self.loadings, self.basis, lam, linear, own, precision - lam
+        )
+        gradient = linear - tokens * moments.first - lam * mean
+        # The draw moved the gradient by the curvature times `away`: take that back.
+        step = damping * (curvature.solve(gradient - lam * away) + away)
+        reach = FARTHEST * lam**-0.5 / step.abs().amax(dim=1, keepdim=True)
+        moved = step * reach.clamp_(max=1.0)
+        trainer.mean[where] = mean + moved
+        trainer.precision[where] = precision
+        self.pull += counts.backproject(moved)
+        self._move_words(counts, moments.loading_gradient, moments.bias_gradient, rate)
+
+    def _move_words(
+        self,
+        counts: MultinomialCounts,
+        push: Tensor | None,
+        bias_push: Tensor | None,
+        rate: float,
+    ) -> None:
+        assert push is not None
+        assert bias_push is not None
+        trainer = self.trainer
+        scale = self.n_tokens / counts.n_tokens.sum().clamp(min=1.0)
+        gradient = self.pull - scale * push[: self.n_words]
+        trainer._optimizer.ascend(
+            self.loadings, gradient, rate, (self.rows, self.columns), self.boost
+        )
+        if trainer.learn_bias:
+            excess = self.totals - scale * bias_push
+            trainer._bias_optimizer.ascend(
+                self.table[:, -2:-1],
+                excess[:, None],
+                rate * trainer.prior.precision**-0.5,
+            )

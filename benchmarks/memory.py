@@ -31,7 +31,10 @@ def measure(n_documents: int, n_components: int, passes: int) -> dict[str, float
     counts = counted.counts[:n_documents]
     del texts, counted
     before = psutil.Process().memory_info().rss
-    BayesianSMM(n_components, max_iter=passes, tol=0, random_state=0).fit(counts)
+    model = BayesianSMM(
+        n_components, solver="paper", max_iter=passes, tol=0, random_state=0
+    )
+    model.fit(counts)
     n, v = counts.shape
     k, nnz = n_components, counts.nnz
     floor = 4 * (6 * v * k + 8 * n * k) + 2 * nnz * 12 + 2 * nnz * 12 + 16 * 2**20

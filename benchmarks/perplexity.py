@@ -37,6 +37,7 @@ def main() -> None:
     parser.add_argument("--corpus", default="20newsgroups-2k")
     parser.add_argument("--components", type=int, default=50)
     parser.add_argument("--l1", type=float, default=1.0)
+    parser.add_argument("--solver", default="paper")
     parser.add_argument("--max-iter", type=int, default=1000)
     parser.add_argument("--importance-draws", type=int, default=2000)
     parser.add_argument("--device", default="auto")
@@ -49,6 +50,7 @@ def main() -> None:
         arguments.components,
         prior_precision=10.0,
         l1=arguments.l1,
+        solver=arguments.solver,
         max_iter=arguments.max_iter,
         tol=0,
         device=arguments.device,

@@ -2,7 +2,9 @@
 
 ``{{ table perplexity }}`` in a page becomes a table of every file
 ``benchmarks/results/perplexity*.json``; so for each name in `TABLES`. A file that is
-not there is told as not run.
+not there is told as not run. ``{{ figure speed-peers: words }}`` becomes the picture
+``docs/images/speed-peers.png`` with `words` for those who do not see it, or nothing
+while it is not drawn.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
+IMAGES = ROOT / "docs" / "images"
 _MARK = re.compile(r"^\{\{ table (\w+) \}\}$", re.MULTILINE)
+_FIGURE = re.compile(r"^\{\{ figure ([\w-]+): (.+) \}\}$", re.MULTILINE)
 
 # The paper's table of perplexities, corpus and per document.
 PRINTED = {
@@ -42,7 +46,13 @@ REFERENCES = {
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Replace the marks of a page."""
+    markdown = _FIGURE.sub(lambda match: _figure(match[1], match[2]), markdown)
     return _MARK.sub(lambda match: render(match[1]), markdown)
+
+
+def _figure(name: str, words: str) -> str:
+    drawn = (IMAGES / f"{name}.png").exists()
+    return f"![{words}](images/{name}.png)" if drawn else ""
 
 
 def render(name: str) -> str:
@@ -127,8 +137,7 @@ def _perplexity_command(file: Path, report: dict[str, Any]) -> str:
         f"{flag} {now}" for flag, (now, usual) in settings.items() if now != usual
     ]
     words.append(f"--json {file.relative_to(ROOT)}")
-    lines = textwrap.wrap(" ".join(words), 72, break_on_hyphens=False)
-    return " \\\n    ".join(lines)
+    return _wrapped(" ".join(words))
 
 
 def _memory(reports: Reports) -> str:
@@ -222,6 +231,180 @@ def _topic(reports: Reports) -> str:
     return _rows(head, rows)
 
 
+def _peers(reports: Reports) -> str:
+    parts = []
+    for _, report in reports:
+        measured = [row for row in report["systems"] if row["status"] == "measured"]
+        missing = [row for row in report["systems"] if row["status"] != "measured"]
+        corpus = report["corpus"]
+        parts.append(
+            f"`{corpus['name']}`: {corpus['n_train']} documents to train on, "
+            f"{corpus['n_test']} to embed, {corpus['n_features']} words, "
+            f"K {report['n_components']}."
+        )
+        parts += [_cells(columns, measured) for columns in (PEER_SPEED, PEER_QUALITY)]
+        notes = [(row, note) for row in measured for note in _peer_notes(row)]
+        notes += [(row, f"{row['status']}, {row['reason']}") for row in missing]
+        parts.append("\n".join(f"- {row['system']}: {note}." for row, note in notes))
+        parts.append(_made_by(report))
+    return "\n\n".join(part for part in parts if part)
+
+
+# Heading, where a row has the number, and how it is written.
+Columns = dict[str, tuple[str, str]]
+PEER_SPEED: Columns = {
+    "system": ("system", ""),
+    ">fit, s": ("fit_seconds", ".1f"),
+    ">x fast": ("ratios.fit", ".2f"),
+    ">embed, documents/s": ("embed_documents_per_second", ".0f"),
+    "> x fast": ("ratios.embed", ".2f"),
+    ">peak, GiB": ("peak_gib", ".2f"),
+    ">  x fast": ("ratios.memory", ".2f"),
+    ">work, GiB": ("work_gib", ".2f"),
+}
+PEER_QUALITY: Columns = {
+    "system": ("system", ""),
+    "settings": ("settings", ""),
+    ">perplexity": ("perplexity.corpus", ".0f"),
+    ">per document": ("perplexity.per_document", ".0f"),
+    ">LR, %": ("accuracy", ".1f"),
+    ">LR, nats": ("cross_entropy", ".2f"),
+}
+
+
+def _cells(columns: Columns, rows: list[dict[str, Any]]) -> str:
+    def cell(value: Any, where: str, form: str) -> str:
+        for key in where.split("."):
+            value = (value or {}).get(key)
+        return "" if value is None else format(value, form)
+
+    lines = ["|".join(cell(row, *how) for how in columns.values()) for row in rows]
+    return _rows("|".join(columns), lines)
+
+
+def _peer_notes(row: dict[str, Any]) -> list[str]:
+    notes = [row["note"]] if "note" in row else []
+    bound = row.get("perplexity")
+    if bound:
+        notes.append(f"perplexity: {bound['note']}")
+    busy = row.get("others_busy_cores") or 0.0
+    if busy > BUSY:
+        notes.append(
+            f"other work kept {busy:.1f} cores busy meanwhile: its times are too long"
+        )
+    return notes
+
+
+# Cores; the kernel and the machine's own services take less.
+BUSY = 0.3
+
+
+def _made_by(report: dict[str, Any]) -> str:
+    """Tell the machine, the versions and the command of a run."""
+    machine = report["machine"]
+    versions = ", ".join(
+        f"{name} {version}" for name, version in report["versions"].items() if version
+    )
+    return (
+        f"Run on {report['date'][:10]}: {machine['cpu']}, {machine['cores']} cores, "
+        f"{machine['memory_gib']:.0f} GiB; {report['threads']} threads. {versions}.\n\n"
+        f"```bash\n{_wrapped(report['command'])}\n```"
+    )
+
+
+def _wrapped(command: str) -> str:
+    lines = textwrap.wrap(command, 72, break_on_hyphens=False, break_long_words=False)
+    return " \\\n    ".join(lines)
+
+
+SIZES = {
+    "n_documents": "documents",
+    "n_features": "words",
+    "n_components": "components",
+    "n_tokens": "tokens a document",
+}
+
+
+def _growth(reports: Reports) -> str:
+    parts = []
+    for _, report in reports:
+        rows = []
+        for name, found in report["axes"].items():
+            for row in found["rows"]:
+                rows.append(
+                    f"{SIZES[name]}|{row['size']}|{1000 * row['seconds_a_pass']:.1f}||"
+                    f"{row['embed_documents_per_second']:.0f}|"
+                )
+            rows.append(
+                f"**{SIZES[name]}**|**time ~ size^b**||**{found['pass_exponent']:.2f}**"
+                f"||**{found['embed_exponent']:.2f}**"
+            )
+        base = ", ".join(f"{n} {SIZES[name]}" for name, n in report["base"].items())
+        title = f'Solver `"{report["solver"]}"` about the base point {base}.'
+        head = "size that varies|>size|>a pass, ms|>b|>embed, documents/s|>b"
+        parts += [title, _rows(head, rows), _made_by(report)]
+        busy = report.get("others_busy_cores") or 0.0
+        if busy > BUSY:
+            parts.append(f"Other work kept {busy:.1f} cores busy: run it again.")
+    return "\n\n".join(parts)
+
+
+GPU: Columns = {
+    "variant": ("variant", ""),
+    ">n": ("n", ""),
+    ">V": ("V", ""),
+    ">K": ("K", ""),
+    ">training, ms": ("training.ms", ".2f"),
+    ">x floor": ("training.ratio", ".2f"),
+    ">inference, ms": ("inference.ms", ".2f"),
+    "> x floor": ("inference.ratio", ".2f"),
+    ">largest error": ("error", ".0e"),
+}
+
+
+def _gpu(reports: Reports) -> str:
+    parts = []
+    for _, report in reports:
+        rows = [
+            row | {"error": max(row["errors"].values())} if row.get("errors") else row
+            for row in report["rows"]
+        ]
+        parts += [f"{report['device']}, torch {report['torch']}.", _cells(GPU, rows)]
+    return "\n\n".join(parts)
+
+
+def _big(reports: Reports) -> str:
+    parts = []
+    for _, report in reports:
+        rows = []
+        for step in ("make", "fit", "embed"):
+            taken = [(row, row[step]) for row in report["rows"] if step in row]
+            rows += [
+                f"{step}|{row['n_documents']}|{row['bytes'] / 2**30:.2f}|"
+                f"{found['seconds']:.1f}|{found['documents_per_second']:.0f}|"
+                f"{found['peak_gib']:.2f}"
+                for row, found in taken
+            ]
+            grown = report["growth"].get(step)
+            if grown is not None:
+                rows.append(
+                    f"**{step}**|||**~ documents^{grown['exponent']:.2f}**||"
+                    f"**{grown['peak_bytes_a_document']:+.0f} bytes a document**"
+                )
+        passes = f"{report['passes']} pass{'' if report['passes'] == 1 else 'es'}"
+        parts.append(
+            f"{report['n_features']} words, K {report['n_components']}, training of "
+            f"{passes}."
+        )
+        head = "step|>documents|>on disk, GiB|>seconds|>documents/s|>peak, GiB"
+        parts += [_rows(head, rows), _made_by(report)]
+        steps = [row[step] for row in report["rows"] for step in ("fit", "embed")]
+        busy = max((found["others_busy_cores"] or 0.0) for found in steps)
+        if busy > BUSY:
+            parts.append(f"Other work kept up to {busy:.1f} cores busy: run it again.")
+    return "\n\n".join(parts)
+
+
 TABLES: dict[str, Callable[[Reports], str]] = {
     "perplexity": _perplexity,
     "memory": _memory,
@@ -229,4 +412,8 @@ TABLES: dict[str, Callable[[Reports], str]] = {
     "glcu": _glcu,
     "cut": _cut,
     "topic": _topic,
+    "peers": _peers,
+    "growth": _growth,
+    "gpu": _gpu,
+    "big": _big,
 }

@@ -1,0 +1,160 @@
+"""The speed benchmarks run, and the documentation can show what they write."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+ROOT = Path(__file__).parents[1]
+MEASURED = {"fit_seconds", "peak_gib", "before_gib", "work_gib", "settings", "library"}
+JUDGED = {"embed_documents_per_second", "accuracy", "cross_entropy"}
+
+
+def start(script: str, *arguments: object, **variables: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, ROOT / "benchmarks" / script, *map(str, arguments)],
+        env=os.environ | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    hidden = tmp_path_factory.mktemp("hidden")
+    (hidden / "tomotopy.py").write_text('raise ImportError("no tomotopy here")\n')
+    bound = folder / "bound.json"
+    bound.write_text('{"n_components": 4, "corpus": 90.5, "per_document": 91.5}')
+    systems = ("lsa", "paper", "tomotopy-lda")
+    sizes = ("--corpus", "synthetic", "--limit", 200, "--components", 4)
+    options = ("--threads", 1, "--paper-passes", 2, "--paper-bound", bound)
+    where = ("--json", folder / "peers.json")
+    peers = start(
+        "peers.py",
+        *(*sizes, *options, *where, "--systems", *systems),
+        PYTHONPATH=str(hidden),
+    )
+    # Here and meanwhile, to save time.
+    where = ("--json", folder / "growth.json")
+    threads = torch.get_num_threads()
+    try:
+        call("growth", "--quick", "--solver", "paper", "--threads", 1, *where)
+    finally:
+        torch.set_num_threads(threads)
+        shown, _ = peers.communicate()
+    assert peers.returncode == 0, shown
+    assert all(name in shown for name in systems)
+    return folder
+
+
+def call(name: str, *arguments: object) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        patch.setattr(sys, "argv", [f"{name}.py", *map(str, arguments)])
+        load(ROOT / "benchmarks" / f"{name}.py").main()
+
+
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"loaded_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def read(path: Path) -> dict[str, dict[str, object]]:
+    report = json.loads(path.read_text("utf-8"))
+    return {row["system"]: row for row in report["systems"]}
+
+
+def test_report_says_what_it_ran_on(results: Path) -> None:
+    report = json.loads((results / "peers.json").read_text("utf-8"))
+    assert report["corpus"]["n_train"] == 200
+    assert report["corpus"]["n_test"] == 100
+    assert {"cpu", "cores", "memory_gib"} <= set(report["machine"])
+    assert {"python", "torch", "tomotopy", "gensim"} <= set(report["versions"])
+    assert "--systems lsa paper" in report["command"]
+    assert report["date"]
+
+
+def test_system_is_measured_and_judged(results: Path) -> None:
+    row = read(results / "peers.json")["lsa"]
+    assert set(row) >= MEASURED | JUDGED
+    assert row["status"] == "measured"
+    assert row["perplexity"] is None
+    assert row["peak_gib"] > row["work_gib"] > 0
+    assert row["accuracy"] > 30  # five classes
+
+
+def test_paper_is_extrapolated_and_says_so(results: Path) -> None:
+    row = read(results / "peers.json")["paper"]
+    assert set(row) >= MEASURED
+    assert not JUDGED & set(row)
+    assert row["measured_passes"] == 2
+    assert row["fit_seconds"] == pytest.approx(600 * row["seconds_a_pass"])
+    assert "extrapolated to 600" in row["note"]
+    assert row["perplexity"]["corpus"] == 90.5
+
+
+def test_missing_peer_is_skipped_with_the_command(results: Path) -> None:
+    row = read(results / "peers.json")["tomotopy-lda"]
+    assert row["status"] == "skipped"
+    assert "pip install 'docsigma[bench]'" in row["reason"]
+
+
+def test_growth_has_four_points_a_size(results: Path) -> None:
+    report = json.loads((results / "growth.json").read_text("utf-8"))
+    assert len(report["axes"]) == 4
+    for found in report["axes"].values():
+        sizes = [row["size"] for row in found["rows"]]
+        assert sizes == [sizes[0] * 2**n for n in range(4)]
+        assert {"pass_exponent", "embed_exponent"} <= set(found)
+
+
+def test_documentation_shows_the_results(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = load(ROOT / "docs" / "hooks" / "tables.py")
+    assert tables.on_page_markdown("{{ figure no-such: words }}") == ""
+    monkeypatch.setattr(tables, "RESULTS", results)
+    shown = tables.on_page_markdown("{{ table peers }}\n\n{{ table growth }}")
+    assert "|lsa|" in shown
+    assert "skipped" in shown
+    assert "tokens a document" in shown
+    assert "Not run" in tables.on_page_markdown("{{ table gpu }}")
+
+
+def test_documentation_shows_a_gpu_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = {"ms": 2.0, "floor_ms": 1.0, "ratio": 2.0}
+    row = {"variant": "fused", "n": 8, "V": 9, "K": 2, "errors": {"lse": 1e-3}}
+    row |= {"training": times, "inference": times}
+    report = {"device": "a GPU", "torch": "2", "rows": [row]}
+    (tmp_path / "gpu.json").write_text(json.dumps(report))
+    tables = load(ROOT / "docs" / "hooks" / "tables.py")
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    assert "|fused|8|9|2|2.00|2.00|2.00|2.00|1e-03|" in tables.render("gpu")
+
+
+def test_pictures_are_drawn(results: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    call("plots", "--results", results, "--out", tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "speed-peers.png",
+        "speed-growth.png",
+    }

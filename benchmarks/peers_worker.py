@@ -30,7 +30,7 @@ def work(step: str, folder: Path) -> None:
     task = json.loads((folder / "task.json").read_text("utf-8"))
     try:
         result = STEPS[step](folder, task)
-    except Exception as error:
+    except Exception as error:  # Whatever a peer raises, the others still run.
         traceback.print_exc()
         result = {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
     (folder / "result.json").write_text(json.dumps(result), "utf-8")

@@ -9,10 +9,13 @@ import torch
 
 from docsigma import load_corpus
 from docsigma.inference import fast
+from docsigma.inference import stages as staging
 from docsigma.inference.draws import generator, standard_normals
-from docsigma.inference.fast import FastTrainer, Stage, _Step, plan_stages
+from docsigma.inference.fast import FastTrainer
+from docsigma.inference.fast_step import FastStep
 from docsigma.inference.prior import IsotropicPrior
 from docsigma.inference.sorted_words import SortedWords
+from docsigma.inference.stages import Stage, plan_stages
 from docsigma.kernels import softmax_moments
 
 K = 3
@@ -71,7 +74,7 @@ def test_stages_make_as_many_passes_as_asked_for_and_end_with_all_words(
 ):
     words = SortedWords(counts)
     for head_tokens in (0.3, 0.955):
-        monkeypatch.setattr(fast, "HEAD_TOKENS", head_tokens)
+        monkeypatch.setattr(staging, "HEAD_TOKENS", head_tokens)
         for max_iter in range(1, 30):
             stages = plan_stages(words, max_iter, 0.02)
             assert sum(stage.n_passes for stage in stages) == max_iter
@@ -134,7 +137,7 @@ def test_the_bound_of_a_pass_is_the_bound_of_the_whole_model(
 
 def test_the_linear_half_of_the_gradient_is_kept_as_posteriors_move(counts):
     training = part_way(counts, 50)
-    step = _Step(training, 50)
+    step = FastStep(training, 50)
     step.look_up_basis()
     for batch in (0, 2):
         n = len(training._batches[batch])

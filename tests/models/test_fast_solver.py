@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from docsigma import BayesianSMM, InputError, load_corpus
-from docsigma.inference import fast
+from docsigma.inference import stages
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def counts():
 
 @pytest.fixture
 def two_stages(monkeypatch):
-    monkeypatch.setattr(fast, "HEAD_TOKENS", 0.3)
+    monkeypatch.setattr(stages, "HEAD_TOKENS", 0.3)
 
 
 def test_it_is_the_default_and_knows_its_passes():
@@ -49,7 +49,7 @@ def test_the_bound_of_the_history_does_not_fall_where_words_are_added(
 ):
     model = BayesianSMM(5, prior_precision=1.0, max_iter=20, tol=0, random_state=0)
     bounds = [row["bound"] for row in model.fit(counts).history_]
-    first = int(20 * fast.HEAD_PASSES)
+    first = int(20 * stages.HEAD_PASSES)
     assert bounds[first] > bounds[first - 1] - 0.01 * abs(bounds[first - 1])
 
 
@@ -57,7 +57,7 @@ def test_the_bound_of_the_history_does_not_fall_where_words_are_added(
 def test_one_seed_gives_one_model_and_another_seed_another(
     counts, monkeypatch, head_tokens
 ):
-    monkeypatch.setattr(fast, "HEAD_TOKENS", head_tokens)
+    monkeypatch.setattr(stages, "HEAD_TOKENS", head_tokens)
     one, two, other = (
         BayesianSMM(3, max_iter=6, batch_size=32, random_state=seed).fit(counts)
         for seed in (4, 4, 5)

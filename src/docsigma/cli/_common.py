@@ -66,6 +66,16 @@ VocabularyFile = Annotated[
     Path | None,
     typer.Option(help="Words of a count matrix, one a line; else found beside it."),
 ]
+MinDf = Annotated[
+    int | None, typer.Option(help="Keep words of at least this many documents.")
+]
+MaxFeatures = Annotated[
+    int | None, typer.Option(help="Keep only this many words, the most frequent.")
+]
+StopWords = Annotated[
+    str | None, typer.Option(help="`english` leaves out its stop words.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 
 
 @dataclass(frozen=True)

@@ -39,15 +39,9 @@ def count(
             "word a line. For a count matrix a file names its columns."
         ),
     ] = None,
-    min_df: Annotated[
-        int | None, typer.Option(help="Keep words of at least this many documents.")
-    ] = None,
-    max_features: Annotated[
-        int | None, typer.Option(help="Keep only this many words, the most frequent.")
-    ] = None,
-    stop_words: Annotated[
-        str | None, typer.Option(help="`english` leaves out its stop words.")
-    ] = None,
+    min_df: _common.MinDf = None,
+    max_features: _common.MaxFeatures = None,
+    stop_words: _common.StopWords = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file of settings, as for `fit`.")
     ] = None,
@@ -58,7 +52,7 @@ def count(
     shard_rows: Annotated[
         int, typer.Option(help="Documents a shard at the most.")
     ] = 65536,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    quiet: _common.Quiet = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Count the words of documents and write the counts to a folder.

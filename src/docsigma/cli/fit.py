@@ -87,15 +87,9 @@ def fit(
     device: Annotated[
         str | None, typer.Option(help="cpu, cuda, or auto (the default).")
     ] = None,
-    min_df: Annotated[
-        int | None, typer.Option(help="Keep words of at least this many documents.")
-    ] = None,
-    max_features: Annotated[
-        int | None, typer.Option(help="Keep only this many words, the most frequent.")
-    ] = None,
-    stop_words: Annotated[
-        str | None, typer.Option(help="`english` leaves out its stop words.")
-    ] = None,
+    min_df: _common.MinDf = None,
+    max_features: _common.MaxFeatures = None,
+    stop_words: _common.StopWords = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file of the same settings; flags win.")
     ] = None,
@@ -109,7 +103,7 @@ def fit(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the last checkpoint.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    quiet: _common.Quiet = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Learn a model from a corpus and write it to a folder.

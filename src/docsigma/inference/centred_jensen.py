@@ -145,7 +145,7 @@ class _Model:
     loadings: Tensor
     words: SoftmaxWords
     basis: LoadingsBasis
-    precision: float
+    prior: IsotropicPrior
     workspace: Workspace
 
     @classmethod
@@ -155,7 +155,7 @@ class _Model:
             loadings=loadings,
             words=SoftmaxWords(both, bias),
             basis=LoadingsBasis(loadings, bias),
-            precision=prior.precision,
+            prior=prior,
             workspace=Workspace(),
         )
 
@@ -207,13 +207,13 @@ class _State:
         )
         self.part = torch.ones_like(linear[:, :1])
         self.gradient = torch.zeros_like(linear)
-        self.target = torch.full_like(linear, model.precision)
+        self.target = torch.full_like(linear, model.prior.precision)
         nowhere = torch.zeros_like(linear)
         self.at = self.goal = _Point(nowhere, nowhere, nowhere)
 
     @classmethod
     def begin(cls, counts: MultinomialCounts, model: _Model) -> _State:
-        loadings, lam, basis = model.loadings, model.precision, model.basis
+        loadings, lam, basis = model.loadings, model.prior.precision, model.basis
         tokens = counts.n_tokens[:, None]
         linear = counts.project(loadings)
         squares = counts.project(loadings * loadings)
@@ -234,16 +234,16 @@ class _State:
             self.counts,
             self.model.loadings,
             self.model.basis,
-            self.model.precision,
+            self.model.prior.precision,
             self.linear,
             self.own,
-            self.target - self.model.precision,
+            self.target - self.model.prior.precision,
         )
         return self.curvature.solve(gradient)
 
     def _reachable(self, step: Tensor) -> Tensor:
         longest = step.abs().amax(dim=1, keepdim=True)
-        farthest: float = FARTHEST * self.model.precision**-0.5
+        farthest: float = FARTHEST * self.model.prior.precision**-0.5
         return step * (farthest / longest).clamp(max=1.0)
 
     def sweep(self, tol: float) -> Tensor:
@@ -256,7 +256,7 @@ class _State:
         halved = torch.where(better, 1.0, 0.5 * self.part)
         self.stuck = ~better[:, 0] & (halved[:, 0] < SHORTEST)
 
-        lam = self.model.precision
+        lam = self.model.prior.precision
         gradient = self.linear - tokens * first - lam * trial.mean
         target = lam + tokens * variance
         self.target = torch.where(better, target, self.target)
@@ -285,7 +285,7 @@ class _State:
     def _look(self, point: _Point) -> tuple[Tensor, Tensor, Tensor]:
         """Give the bound, the tilted mean of t and its variance at a point."""
         mean, centre = point.mean, point.centre
-        lam, k = self.model.precision, mean.shape[1]
+        k = mean.shape[1]
         variance = (-point.log_precision).exp()
         points = torch.cat([mean - variance * centre, 0.5 * variance], dim=1)
         moments = softmax_moments(
@@ -297,7 +297,7 @@ class _State:
         lse = lse + 0.5 * (variance * centre * centre).double().sum(dim=1)
         q = DiagonalGaussian(mean, -0.5 * point.log_precision)
         value = (self.linear.double() * mean.double()).sum(dim=1)
-        value = value - self.counts.n_tokens.double() * lse - q.kl_terms(lam)
+        value = value - self.counts.n_tokens.double() * lse - q.kl(self.model.prior)
         return value, first, (second - first * first).clamp_(min=0)
 
     def cut(self) -> _State:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["LoadingsBasis", "WordCurvature"]
 
 # Part of a document's curvature that its own words decide; the rest has the shape of
-# the corpus's. At 0.4 the curvature along any direction is seldom wrong by more than 2.
+# the corpus's.
 OWN_PART = 0.4
 OWN_MOST = 2.0
 

@@ -63,10 +63,7 @@ class DiagonalGaussian:
 
         (the paper's equation for :math:`D_{KL}(q\,\|\,p)`).
         """
-        return self.kl_terms(prior.precision)
-
-    def kl_terms(self, lam: float) -> Tensor:
-        """Give :meth:`kl` for a prior of precision `lam`."""
+        lam = prior.precision
         mean, log_std = self.mean.double(), self.log_std.double()
         terms = lam * (2 * log_std).exp() - 2 * log_std + lam * mean * mean
         return 0.5 * (terms - math.log(lam) - 1.0).sum(dim=1)

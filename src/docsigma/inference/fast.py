@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from docsigma.inference.curvature import LoadingsBasis, WordCurvature
-from docsigma.inference.diagonal import DiagonalGaussian
 from docsigma.inference.draws import generator, standard_normals
+from docsigma.inference.fast_step import FastStep
 from docsigma.inference.multinomial import MultinomialCounts
-from docsigma.inference.paper import Epoch
 from docsigma.inference.proximal_adam import ProximalAdam
 from docsigma.inference.start import damped, first_loadings, semantic_start
-from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments
+from docsigma.inference.trainer import (
+    Epoch,
+    Trainer,
+    optimizer_state,
+    restore_optimizers,
+)
+from docsigma.kernels import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,64 +30,23 @@ if TYPE_CHECKING:
 
     from docsigma.inference.prior import IsotropicPrior
     from docsigma.inference.sorted_words import SortedWords
+    from docsigma.inference.stages import Stage
 
-__all__ = ["FastTrainer", "Stage", "plan_stages"]
+__all__ = ["FastTrainer"]
 
 # Documents the start is made from, and documents in a block of a sparse pass.
 SAMPLE, BLOCK = 20_000, 8192
 # Part of a Newton step that the posteriors take, in the first pass and in the last.
 DAMPING = (0.8, 0.4)
-FARTHEST = 2.0
 # The curvature of the words is looked up again after this many batches; the variances
 # in every third pass, which saves a product in the others.
 BASIS_EVERY, CURVED_EVERY = 5, 3
-# Step of T against a Newton step, and how much faster than common words rare ones go:
-# their gradients are the less noisy.
-NEWTON, BOOST, COMMON = 0.7, 3.0, 100.0
-# Words that hold this part of the tokens are trained first, where they are few enough.
-HEAD_TOKENS, HEAD_WORDS, HEAD_PASSES = 0.955, 0.6, 8 / 17
-# Learning rate at the end of the two stages, against that at their beginning.
-HEAD_END, END = 0.3, 0.04
 BATCHES_KEY = 2**34
 # The stop rule compares mean bounds of so many passes at least.
 WINDOW = 2
 
 
-@dataclass(frozen=True)
-class Stage:
-    """Passes over the corpus with the commonest words only; the rest is one word.
-
-    Attributes
-    ----------
-    n_words : int
-        Words with loadings of their own.
-    n_passes : int
-        Passes.
-    rates : tuple of two floats
-        Learning rate of T at the beginning and at the end; a cosine between.
-    """
-
-    n_words: int
-    n_passes: int
-    rates: tuple[float, float]
-
-
-def plan_stages(words: SortedWords, max_iter: int, rate: float) -> list[Stage]:
-    """Divide passes: the commonest words first, where that saves much.
-
-    Rare words are most of the vocabulary and few of the tokens. As long as their
-    loadings are zero they are one word to the model, exactly, and a pass costs a
-    fraction.
-    """
-    head = words.covering(HEAD_TOKENS)
-    first = int(max_iter * HEAD_PASSES)
-    whole = Stage(words.n_features, max_iter - first, (rate, rate * END))
-    if head > HEAD_WORDS * words.n_features or first == 0:
-        return [Stage(words.n_features, max_iter, (rate, rate * END))]
-    return [Stage(head, first, (rate, rate * HEAD_END)), whole]
-
-
-class FastTrainer:
+class FastTrainer(Trainer):
     r"""The state of a training in minibatches, and its passes.
 
     One visit to a batch is one sweep over its words, at one draw a document:
@@ -139,6 +101,7 @@ class FastTrainer:
         init_scale: float,
         seed: int,
     ) -> None:
+        super().__init__(seed)
         self.counts = words
         self.prior = prior
         self.stages = stages
@@ -146,8 +109,6 @@ class FastTrainer:
         self.learn_bias = learn_bias
         self.l1, self.l2 = l1, l2
         self.init_scale = init_scale
-        self.seed = seed
-        self.history: list[Epoch] = []
         self._like = like
         n_documents, n_features = words.n_documents, words.n_features
         # The table [T, m, 1] of the primitive; its last row is never a word.
@@ -163,7 +124,6 @@ class FastTrainer:
         self._cache: dict[int, MultinomialCounts] = {}
         self._cached_words = 0
         self._n_words = 0
-        self._seconds_before = 0.0
 
     def _draw_batches(self) -> list[NDArray[np.intp]]:
         """Draw batches; they stay the same, and each pass draws their order anew."""
@@ -176,11 +136,6 @@ class FastTrainer:
     def n_documents(self) -> int:
         """Documents of the corpus."""
         return self.counts.n_documents
-
-    @property
-    def epoch(self) -> int:
-        """Passes done."""
-        return len(self.history)
 
     def fitted(self) -> tuple[Tensor, Tensor]:
         """Give T and m, words in the order of the counts that came in."""
@@ -197,7 +152,7 @@ class FastTrainer:
         self,
         max_iter: int,
         tol: float,
-        callback: Callable[[FastTrainer], object] | None = None,
+        callback: Callable[[Trainer], object] | None = None,
     ) -> bool:
         """Make the passes of the stages; `callback` may end them by a true answer.
 
@@ -323,7 +278,7 @@ class FastTrainer:
         n_words = stage.n_words
         source = generator(self.seed, self.epoch)
         batches = torch.randperm(len(self._batches), generator=source).tolist()
-        step = _Step(self, n_words)
+        step = FastStep(self, n_words)
         n_passes = sum(stage.n_passes for stage in self.stages)
         progress = self.epoch / max(1, n_passes - 1)
         damping = DAMPING[0] + (DAMPING[1] - DAMPING[0]) * progress
@@ -365,9 +320,7 @@ class FastTrainer:
             "precision": self.precision,
             "n_words": torch.tensor(self._n_words),
         }
-        for name, optimizer in self._optimizers().items():
-            state |= {f"{name}.{k}": v for k, v in optimizer.state().items()}
-        return state
+        return state | optimizer_state(self._optimizers())
 
     def restore(self, state: dict[str, Tensor], history: list[dict[str, Any]]) -> None:
         """Take up the state that :meth:`state` gave, and its history."""
@@ -377,128 +330,8 @@ class FastTrainer:
         self.mean.copy_(state["mean"])
         self.precision.copy_(state["precision"])
         self._n_words = int(state["n_words"])
-        for name, optimizer in self._optimizers().items():
-            parts = ("first", "second", "n_steps")
-            optimizer.restore({part: state[f"{name}.{part}"] for part in parts})
-        names = [field.name for field in fields(Epoch)]
-        self.history = [Epoch(**{n: row[n] for n in names}) for row in history]
-        self._seconds_before = self.history[-1].seconds if self.history else 0.0
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Give the history as plain dictionaries."""
-        return [asdict(epoch) for epoch in self.history]
+        restore_optimizers(self._optimizers(), state)
+        self._restore_history(history)
 
     def _optimizers(self) -> dict[str, ProximalAdam]:
         return {"loadings": self._optimizer, "bias": self._bias_optimizer}
-
-
-class _Step:
-    """What the visits of one pass share."""
-
-    def __init__(self, trainer: FastTrainer, n_words: int) -> None:
-        self.trainer = trainer
-        self.n_words = n_words
-        like, k = trainer._like, trainer.mean.shape[1]
-        self.table = trainer._table[: n_words + 1]
-        self.loadings, self.bias = self.table[:n_words, :k], self.table[:n_words, k]
-        self.n_tokens = float(trainer.counts.tokens.sum())
-        totals = trainer._totals
-        self.totals = torch.cat([totals[:n_words], totals[n_words:].sum()[None]])
-        self.bound = torch.zeros((), dtype=torch.float64, device=like.device)
-        self.kl = torch.zeros_like(self.bound)
-        # The linear half of T's gradient, and bounds on its curvature.
-        self.pull = like.new_zeros(n_words, k)
-        moment = like.new_zeros(k)
-        seen = torch.zeros_like(self.bias)
-        for where, counts in trainer.sweep(n_words):
-            mean = trainer.mean[where]
-            self.pull += counts.backproject(mean)
-            seen += counts.document_frequencies()
-            second = mean.square() + 1 / trainer.precision[where]
-            moment += (counts.n_tokens[:, None] * second).sum(dim=0)
-        seen = seen.clamp(min=1.0)[:, None]
-        # A word in few documents has few directions: its curvature lies in them.
-        self.rows = totals[:n_words, None] * (1 + k / seen) / NEWTON
-        self.columns = moment / max(self.n_tokens, 1.0)
-        self.boost = (COMMON / seen).sqrt_().clamp_(1.0, BOOST)
-
-    def look_up_basis(self) -> None:
-        """Take the words' covariance as it is now."""
-        k = self.loadings.shape[1]
-        self.basis = LoadingsBasis(self.table[:, :k], self.table[:, k])
-
-    def visit(
-        self,
-        batch: int,
-        noise: Tensor,
-        damping: float,
-        rate: float,
-        curved: bool,
-    ) -> None:
-        """Move the posteriors of a batch of documents, then T and m."""
-        trainer, lam = self.trainer, self.trainer.prior.precision
-        counts = trainer.batch_counts(batch, self.n_words)
-        where = torch.from_numpy(trainer._batches[batch]).to(noise.device)
-        tokens = counts.n_tokens[:, None]
-        mean, precision = trainer.mean[where], trainer.precision[where]
-        away = precision.rsqrt() * noise
-        moments = softmax_moments(
-            mean + away,
-            SoftmaxWords.of_table(self.table),
-            first=True,
-            second=curved,
-            weights=counts.n_tokens,
-            workspace=trainer._workspace,
-        )
-        assert moments.first is not None
-        linear = counts.project(self.loadings)
-        q = DiagonalGaussian(mean, -0.5 * precision.log())
-        kl = q.kl(trainer.prior)
-        likelihood = (linear.double() * mean.double()).sum(dim=1)
-        likelihood += counts.score(self.bias).double()
-        rare = (counts.n_tokens - counts.known_tokens) * self.table[-1, -2]
-        likelihood += (rare - counts.n_tokens * moments.lse).double()
-        self.bound += (likelihood - kl).sum()
-        self.kl += kl.sum()
-
-        if curved:
-            assert moments.second is not None
-            spread = (moments.second - moments.first.square()).clamp_(min=0)
-            precision = 0.5 * (precision + lam + tokens * spread)
-        own = counts.project(self.loadings.square())
-        own = (own - linear.square() / tokens.clamp(min=1)).clamp_(min=0)
-        curvature = WordCurvature(
-            counts, self.loadings, self.basis, lam, linear, own, precision - lam
-        )
-        gradient = linear - tokens * moments.first - lam * mean
-        # The draw moved the gradient by the curvature times `away`: take that back.
-        step = damping * (curvature.solve(gradient - lam * away) + away)
-        reach = FARTHEST * lam**-0.5 / step.abs().amax(dim=1, keepdim=True)
-        moved = step * reach.clamp_(max=1.0)
-        trainer.mean[where] = mean + moved
-        trainer.precision[where] = precision
-        self.pull += counts.backproject(moved)
-        self._move_words(counts, moments.loading_gradient, moments.bias_gradient, rate)
-
-    def _move_words(
-        self,
-        counts: MultinomialCounts,
-        push: Tensor | None,
-        bias_push: Tensor | None,
-        rate: float,
-    ) -> None:
-        assert push is not None
-        assert bias_push is not None
-        trainer = self.trainer
-        scale = self.n_tokens / counts.n_tokens.sum().clamp(min=1.0)
-        gradient = self.pull - scale * push[: self.n_words]
-        trainer._optimizer.ascend(
-            self.loadings, gradient, rate, (self.rows, self.columns), self.boost
-        )
-        if trainer.learn_bias:
-            excess = self.totals - scale * bias_push
-            trainer._bias_optimizer.ascend(
-                self.table[:, -2:-1],
-                excess[:, None],
-                rate * trainer.prior.precision**-0.5,
-            )

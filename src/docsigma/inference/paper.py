@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from docsigma.inference.adam import Adam
 from docsigma.inference.draws import generator, standard_normals
+from docsigma.inference.trainer import (
+    Epoch,
+    Trainer,
+    optimizer_state,
+    restore_optimizers,
+)
 from docsigma.kernels import softmax_moments
 
 if TYPE_CHECKING:
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
     from docsigma.inference.point_loadings import PointLoadings
     from docsigma.inference.prior import IsotropicPrior
 
-__all__ = ["Epoch", "PaperTrainer"]
+__all__ = ["PaperTrainer"]
 
 # Documents whose draws are held at once; the words are blocked by the kernel.
 CHUNK = 8192
@@ -33,32 +38,7 @@ WINDOW = 50
 KL_GROWTH = 0.01
 
 
-@dataclass(frozen=True)
-class Epoch:
-    """One pass over the corpus.
-
-    Attributes
-    ----------
-    epoch : int
-        Passes done, from 1.
-    bound : float
-        The complete objective: sum of the documents' bounds, less the penalty.
-    kl : float
-        Mean Kullback-Leibler divergence to the prior, a document.
-    sparsity : float
-        Part of the loadings that is exactly zero after the pass.
-    seconds : float
-        Time since training began, earlier parts of a resumed run included.
-    """
-
-    epoch: int
-    bound: float
-    kl: float
-    sparsity: float
-    seconds: float
-
-
-class PaperTrainer:
+class PaperTrainer(Trainer):
     """The state of a training by Algorithm 1, and its passes.
 
     One pass: draw noise; one Adam step on every document's posterior; the bound at
@@ -95,27 +75,20 @@ class PaperTrainer:
         n_draws: int,
         seed: int,
     ) -> None:
+        super().__init__(seed)
         self.counts = counts
         self.posterior = posterior
         self.prior = prior
         self.words = words
         self.n_draws = n_draws
-        self.seed = seed
-        self.history: list[Epoch] = []
         self._mean_optimizer = Adam(posterior.mean, learning_rate)
         self._log_std_optimizer = Adam(posterior.log_std, learning_rate)
         self._word_totals = counts.word_totals()
-        self._seconds_before = 0.0
 
     @property
     def n_documents(self) -> int:
         """Documents of the corpus."""
         return len(self.counts)
-
-    @property
-    def epoch(self) -> int:
-        """Passes done."""
-        return len(self.history)
 
     def fitted(self) -> tuple[Tensor, Tensor]:
         """Give T and m."""
@@ -125,7 +98,7 @@ class PaperTrainer:
         self,
         max_iter: int,
         tol: float,
-        callback: Callable[[PaperTrainer], object] | None = None,
+        callback: Callable[[Trainer], object] | None = None,
     ) -> bool:
         """Pass over the corpus until the bound stands still or `max_iter` is reached.
 
@@ -219,9 +192,7 @@ class PaperTrainer:
         state = {f"words.{k}": v for k, v in self.words.state().items()}
         state["mean"] = self.posterior.mean
         state["log_std"] = self.posterior.log_std
-        for name, optimizer in self._optimizers().items():
-            state |= {f"{name}.{k}": v for k, v in optimizer.state().items()}
-        return state
+        return state | optimizer_state(self._optimizers())
 
     def restore(self, state: dict[str, Tensor], history: list[dict[str, Any]]) -> None:
         """Take up the state that :meth:`state` gave, and its history."""
@@ -229,16 +200,8 @@ class PaperTrainer:
         self.words.restore(words)
         self.posterior.mean.copy_(state["mean"])
         self.posterior.log_std.copy_(state["log_std"])
-        for name, optimizer in self._optimizers().items():
-            parts = ("first", "second", "n_steps")
-            optimizer.restore({part: state[f"{name}.{part}"] for part in parts})
-        names = [field.name for field in fields(Epoch)]
-        self.history = [Epoch(**{n: row[n] for n in names}) for row in history]
-        self._seconds_before = self.history[-1].seconds if self.history else 0.0
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Give the history as plain dictionaries."""
-        return [asdict(epoch) for epoch in self.history]
+        restore_optimizers(self._optimizers(), state)
+        self._restore_history(history)
 
     def _optimizers(self) -> dict[str, Adam]:
         return {"mean": self._mean_optimizer, "log_std": self._log_std_optimizer}

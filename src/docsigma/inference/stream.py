@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,8 @@ __all__ = ["StreamLearner"]
 # Sweeps for the posteriors of a batch, and steps until the rate has halved twice.
 SWEEPS, SLOWING = 4, 50
 SMOOTHING = 1e-3
+# Tokens a document is taken to have had where only its model is left.
+TOKENS = 200.0
 
 
 class StreamLearner:
@@ -80,6 +83,7 @@ class StreamLearner:
         self._bias_optimizer = ProximalAdam(self._table[:, -2:-1])
         self._totals = np.zeros(n_features)
         self._started = False
+        self._seconds = 0.0
         self._workspace = Workspace()
 
     def fitted(self) -> tuple[Tensor, Tensor]:
@@ -98,11 +102,12 @@ class StreamLearner:
         """Go on from a model whose documents are gone; they count as one batch."""
         self._table[:, :-2] = loadings
         self._table[:, -2] = bias
-        self._totals = np.exp(log_unigram) * 200.0 * self.batch_size
+        self._totals = np.exp(log_unigram) * TOKENS * self.batch_size
         self._started = True
 
     def learn(self, counts: sp.csr_matrix) -> dict[str, float]:
         """Pass once over some documents; give their bound and KL before learning."""
+        started = time.perf_counter()
         self._totals += np.asarray(counts.sum(axis=0), dtype=np.float64).ravel()
         if not self._started:
             self._start(counts)
@@ -116,11 +121,12 @@ class StreamLearner:
                 bound += value
                 kl += divergence
         loadings = self._table[:, :-2]
+        self._seconds += time.perf_counter() - started
         return {
             "bound": bound,
             "kl": kl / max(counts.shape[0], 1),
             "sparsity": float((loadings == 0).double().mean()),
-            "seconds": 0.0,
+            "seconds": self._seconds,
         }
 
     def _start(self, counts: sp.csr_matrix) -> None:

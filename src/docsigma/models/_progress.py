@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tqdm.auto import tqdm
 
 if TYPE_CHECKING:
-    from docsigma.models.bayesian_smm import Trainer
+    from docsigma.inference.trainer import Trainer
 
 __all__ = ["ProgressBar"]
 
@@ -17,7 +17,7 @@ class ProgressBar:
 
     Parameters
     ----------
-    trainer : FastTrainer or PaperTrainer
+    trainer : Trainer
         The training to follow.
     total : int
         Passes at the most.

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     import os
 
     from docsigma.corpora.sharded_counts import ShardedCounts
-    from docsigma.models.bayesian_smm import BayesianSMM, Trainer
+    from docsigma.inference.trainer import Trainer
+    from docsigma.models.bayesian_smm import BayesianSMM
 
 __all__ = ["CheckpointFile", "load", "pack", "save", "unpack"]
 

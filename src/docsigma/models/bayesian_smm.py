@@ -17,19 +17,13 @@ from docsigma.corpora.sharded_counts import ShardedCounts
 from docsigma.exceptions import InputError
 from docsigma.inference.centred_jensen import infer_posterior
 from docsigma.inference.diagonal import DiagonalGaussian
-from docsigma.inference.draws import generator, standard_normals
 from docsigma.inference.evidence import estimate_evidence
-from docsigma.inference.fast import FastTrainer, plan_stages
 from docsigma.inference.multinomial import MultinomialCounts, log_unigram
-from docsigma.inference.paper import PaperTrainer
-from docsigma.inference.point_loadings import PointLoadings
 from docsigma.inference.prior import IsotropicPrior
-from docsigma.inference.sorted_words import SortedWords
-from docsigma.inference.stream import StreamLearner
 from docsigma.kernels import use_precision
 from docsigma.kernels.precision import PRECISIONS
 from docsigma.metrics.perplexity import Perplexity, perplexity
-from docsigma.models import _storage
+from docsigma.models import _storage, _training
 from docsigma.models._count_model import CountModel
 from docsigma.models._progress import ProgressBar
 from docsigma.models.training_pass import TrainingPass
@@ -42,20 +36,10 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
 
+    from docsigma.inference.trainer import Trainer
     from docsigma.kernels.precision import Precision
 
-__all__ = ["BayesianSMM", "Trainer"]
-
-Trainer = FastTrainer | PaperTrainer
-FAST_PASSES, PAPER_PASSES = 17, 1000
-FAST_RATE, PAPER_RATE = 0.025, 0.01
-# A small corpus is passed over until T has made so many steps.
-FAST_STEPS, LEAST_BATCH = 400, 32
-# Documents on disk that are embedded at once.
-BLOCK = 8192
-
-# Keys that keep the start of T apart from the noise of the passes.
-LOADINGS_KEY = 2**32
+__all__ = ["BayesianSMM"]
 
 
 class BayesianSMM(CountModel):
@@ -248,8 +232,9 @@ class BayesianSMM(CountModel):
     @property
     def n_passes(self) -> int:
         """Passes over the corpus at the most: `max_iter`, or the solver's own."""
-        own = getattr(self, "_planned", FAST_PASSES)
-        return self.max_iter or (own if self.solver == "fast" else PAPER_PASSES)
+        own = getattr(self, "_planned", _training.FAST_PASSES)
+        fast = self.solver == "fast"
+        return self.max_iter or (own if fast else _training.PAPER_PASSES)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -289,7 +274,7 @@ class BayesianSMM(CountModel):
         self
         """
         counts = self._check_counts(X, reset=True)
-        if not _n_tokens(counts) > 0:
+        if not _training.n_tokens(counts) > 0:
             raise InputError(
                 f"the {counts.shape[0]} documents hold no word: every count is zero"
             )
@@ -303,17 +288,11 @@ class BayesianSMM(CountModel):
         seed = int(
             check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         )
-        like = torch.empty(
-            0, dtype=_torch_dtype(counts), device=choose_device(self.device)
-        )
+        like = _training.like(counts, self.device)
         self.training_log_unigram_ = log_unigram(counts)
-        self._planned = _passes(counts.shape[0], self.batch_size)
+        self._planned = _training.fast_passes(counts.shape[0], self.batch_size)
         max_iter = self.n_passes
-        trainer: Trainer = (
-            self._fast_trainer(counts, like, seed, max_iter)
-            if fast
-            else self._paper_trainer(counts, like, seed)
-        )
+        trainer = _training.make_trainer(self, counts, like, seed)
         store = None
         if checkpoint is not None:
             store = _storage.CheckpointFile(checkpoint, self, counts)
@@ -364,13 +343,11 @@ class BayesianSMM(CountModel):
         """
         first = not hasattr(self, "components_")
         counts = self._check_counts(X, reset=first)
-        if first and not _n_tokens(counts) > 0:
+        if first and not _training.n_tokens(counts) > 0:
             raise InputError(
                 f"the {counts.shape[0]} documents hold no word: every count is zero"
             )
-        like = torch.empty(
-            0, dtype=_torch_dtype(counts), device=choose_device(self.device)
-        )
+        like = _training.like(counts, self.device)
         if first:
             state = check_random_state(self.random_state)
             self.seed_ = int(state.randint(np.iinfo(np.int32).max))
@@ -378,18 +355,7 @@ class BayesianSMM(CountModel):
             self.n_iter_, self.converged_, self.vocabulary_ = 0, False, None
             self.training_log_unigram_ = log_unigram(counts)
         if not hasattr(self, "_stream"):
-            self._stream = StreamLearner(
-                IsotropicPrior(float(self.prior_precision)),
-                like,
-                n_features=counts.shape[1],
-                n_components=self.n_components,
-                learning_rate=self.learning_rate or FAST_RATE,
-                batch_size=self.batch_size,
-                l1=float(self.l1),
-                l2=float(self.l2),
-                learn_bias=self.learn_log_unigram,
-                seed=self.seed_,
-            )
+            self._stream = _training.make_stream(self, counts.shape[1], like)
             if not first:
                 loadings, bias = self._tensors()
                 self._stream.resume(loadings, bias, self.training_log_unigram_)
@@ -427,62 +393,6 @@ class BayesianSMM(CountModel):
 
         return TrainingPass(trainer.epoch, trainer.rows, snapshot)
 
-    def _fast_trainer(
-        self,
-        counts: sp.csr_matrix | ShardedCounts,
-        like: torch.Tensor,
-        seed: int,
-        max_iter: int,
-    ) -> FastTrainer:
-        words = SortedWords(counts)
-        rate = self.learning_rate or FAST_RATE
-        return FastTrainer(
-            words,
-            IsotropicPrior(float(self.prior_precision)),
-            like,
-            n_components=self.n_components,
-            stages=plan_stages(words, max_iter, rate),
-            batch_size=_batch_size(counts.shape[0], self.batch_size),
-            l1=float(self.l1),
-            l2=float(self.l2),
-            learn_bias=self.learn_log_unigram,
-            init_scale=float(self.init_scale),
-            seed=seed,
-        )
-
-    def _paper_trainer(
-        self, counts: sp.csr_matrix | ShardedCounts, like: torch.Tensor, seed: int
-    ) -> PaperTrainer:
-        if isinstance(counts, ShardedCounts):
-            raise InputError(
-                'solver="paper" needs the counts in memory, got a ShardedCounts; '
-                'use solver="fast"'
-            )
-        rate = self.learning_rate or PAPER_RATE
-        n_documents, n_features = counts.shape
-        start = standard_normals(
-            (n_features, self.n_components), generator(seed, LOADINGS_KEY), like
-        )
-        words = PointLoadings(
-            start * self.init_scale,
-            torch.from_numpy(self.training_log_unigram_).to(like),
-            learning_rate=rate,
-            l1=float(self.l1),
-            l2=float(self.l2),
-            learn_bias=self.learn_log_unigram,
-        )
-        return PaperTrainer(
-            MultinomialCounts(counts, like),
-            DiagonalGaussian.constant(
-                n_documents, self.n_components, self.init_variance, like
-            ),
-            IsotropicPrior(float(self.prior_precision)),
-            words,
-            learning_rate=rate,
-            n_draws=self.n_draws,
-            seed=seed,
-        )
-
     def posterior(
         self, X: ArrayLike | sp.csr_matrix | ShardedCounts
     ) -> GaussianPosterior:
@@ -507,7 +417,7 @@ class BayesianSMM(CountModel):
             mean = np.empty((n_documents, self.components_.shape[0]), dtype=dtype)
             variance = np.empty_like(mean)
             begin = 0
-            for block in counts.iter_blocks(BLOCK):
+            for block in counts.iter_blocks():
                 q = self.posterior(block)
                 rows = slice(begin, begin + block.shape[0])
                 mean[rows], variance[rows] = q.mean, q.variance
@@ -620,24 +530,3 @@ class BayesianSMM(CountModel):
         return GaussianPosterior(
             q.mean.cpu().numpy(), (2 * q.log_std).exp().cpu().numpy()
         )
-
-
-def _batch_size(n_documents: int, most: int) -> int:
-    """Give the size of batches: twenty of them to a pass over a small corpus."""
-    return min(most, max(LEAST_BATCH, n_documents // 20))
-
-
-def _passes(n_documents: int, most: int) -> int:
-    """Give the passes of the fast solver, more for a small corpus."""
-    n_batches = -(-n_documents // _batch_size(n_documents, most))
-    return max(FAST_PASSES, -(-FAST_STEPS // n_batches))
-
-
-def _n_tokens(counts: sp.csr_matrix | ShardedCounts) -> float:
-    if isinstance(counts, ShardedCounts):
-        return float(counts.n_tokens.sum())
-    return float(counts.sum())
-
-
-def _torch_dtype(counts: sp.csr_matrix | ShardedCounts) -> torch.dtype:
-    return torch.float64 if counts.dtype == np.float64 else torch.float32

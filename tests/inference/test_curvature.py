@@ -36,7 +36,7 @@ def described(problem):
         LoadingsBasis(problem.loadings, problem.bias),
         LAM,
         linear,
-        own,
+        own.sum(dim=1, keepdim=True),
         informed,
     )
     unigram = np.exp(m) / np.exp(m).sum()
@@ -118,7 +118,7 @@ def test_solve_gives_zero_for_zero_and_the_prior_for_empty_documents(problem):
     nothing = torch.zeros(N, K, dtype=torch.float64)
     basis = LoadingsBasis(problem.loadings, problem.bias)
     model = WordCurvature(
-        counts, problem.loadings, basis, LAM, nothing, nothing, nothing
+        counts, problem.loadings, basis, LAM, nothing, nothing[:, :1], nothing
     )
     assert (model.solve(nothing) == 0).all()
     torch.testing.assert_close(model.solve(normals()), normals() / LAM)

@@ -236,7 +236,7 @@ class _State:
             self.model.basis,
             self.model.prior.precision,
             self.linear,
-            self.own,
+            self.own.sum(dim=1, keepdim=True),
             self.target - self.model.prior.precision,
         )
         return self.curvature.solve(gradient)

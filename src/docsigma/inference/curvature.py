@@ -62,8 +62,9 @@ class WordCurvature:
         :math:`\lambda`.
     linear : Tensor of shape (n, K)
         ``counts.project(loadings)``.
-    own : Tensor of shape (n, K)
-        :math:`N` times the variance of the loadings over the document's words.
+    own_trace : Tensor of shape (n, 1)
+        :math:`N` times the variance of the loadings over the document's words, summed
+        over the components.
     informed : Tensor of shape (n, K)
         :math:`N\,\mathrm{Var}_\theta(t)` as far as it is known: the trace.
     """
@@ -75,7 +76,7 @@ class WordCurvature:
         basis: LoadingsBasis,
         precision: float,
         linear: Tensor,
-        own: Tensor,
+        own_trace: Tensor,
         informed: Tensor,
     ) -> None:
         self._counts = counts
@@ -85,7 +86,6 @@ class WordCurvature:
         self._linear = linear
         self._tokens = counts.n_tokens[:, None]
         trace = informed.sum(dim=1, keepdim=True)
-        own_trace = own.sum(dim=1, keepdim=True)
         self._own = OWN_PART * trace / own_trace.clamp(min=1e-3)
         self._own = self._own.clamp(max=OWN_MOST)
         rest = (trace - self._own * own_trace).clamp(min=0)

@@ -37,10 +37,10 @@ __all__ = ["FastTrainer"]
 # Documents the start is made from, and documents in a block of a sparse pass.
 SAMPLE, BLOCK = 20_000, 8192
 # Part of a Newton step that the posteriors take, in the first pass and in the last.
-DAMPING = (0.8, 0.4)
+DAMPING = (0.6, 0.4)
 # The curvature of the words is looked up again after this many batches; the variances
-# in every third pass, which saves a product in the others.
-BASIS_EVERY, CURVED_EVERY = 5, 3
+# in the last pass of a stage and every eighth, which saves a product in the others.
+BASIS_EVERY, CURVED_EVERY = 12, 8
 BATCHES_KEY = 2**34
 # The stop rule compares mean bounds of so many passes at least.
 WINDOW = 2
@@ -123,14 +123,19 @@ class FastTrainer(Trainer):
         self._batches = self._draw_batches()
         self._cache: dict[int, MultinomialCounts] = {}
         self._cached_words = 0
+        self._rows: dict[int, Tensor] = {}
+        self._seen = like.new_zeros(0)
         self._n_words = 0
 
     def _draw_batches(self) -> list[NDArray[np.intp]]:
-        """Draw batches; they stay the same, and each pass draws their order anew."""
+        """Draw batches; they stay the same, and each pass draws their order anew.
+
+        They are of one size: a small last one would give T a step of mere noise.
+        """
         source = generator(self.seed, BATCHES_KEY)
         order = torch.randperm(self.counts.n_documents, generator=source)
-        parts = torch.split(order, self.batch_size)
-        return [np.sort(part.numpy()) for part in parts]
+        n_batches = -(-len(order) // self.batch_size)
+        return [np.sort(part.numpy()) for part in torch.tensor_split(order, n_batches)]
 
     @property
     def n_documents(self) -> int:
@@ -207,15 +212,28 @@ class FastTrainer(Trainer):
 
     def sweep(self, n_words: int) -> Iterator[tuple[Tensor, MultinomialCounts]]:
         """Go through the corpus once: row numbers and counts."""
-        parts = self._batches
-        if self.counts.on_disk:
-            parts = np.array_split(np.arange(self.n_documents), self._n_blocks)
-        for number, rows in enumerate(parts):
+        if not self.counts.on_disk:
+            for batch in range(len(self._batches)):
+                yield self.batch_rows(batch), self.batch_counts(batch, n_words)
+            return
+        for rows in np.array_split(np.arange(self.n_documents), self._n_blocks):
             where = torch.from_numpy(rows).to(self._like.device)
-            if self.counts.on_disk:
-                yield where, self.some_counts(rows, n_words)
-            else:
-                yield where, self.batch_counts(number, n_words)
+            yield where, self.some_counts(rows, n_words)
+
+    def batch_rows(self, batch: int) -> Tensor:
+        """Give the row numbers of a batch."""
+        if batch not in self._rows:
+            rows = torch.from_numpy(self._batches[batch])
+            self._rows[batch] = rows.to(self._like.device)
+        return self._rows[batch]
+
+    def documents_with(self, n_words: int) -> Tensor:
+        """Count the documents that have each of the commonest words, once a stage."""
+        if len(self._seen) != n_words:
+            self._seen = self._totals.new_zeros(n_words)
+            for _, counts in self.sweep(n_words):
+                self._seen += counts.document_frequencies()
+        return self._seen
 
     @property
     def _n_blocks(self) -> int:
@@ -326,6 +344,8 @@ class FastTrainer(Trainer):
         """Take up the state that :meth:`state` gave, and its history."""
         # The seed may be the checkpoint's.
         self._batches = self._draw_batches()
+        self._rows.clear()
+        self._cache.clear()
         self._table.copy_(state["table"])
         self.mean.copy_(state["mean"])
         self.precision.copy_(state["precision"])

@@ -22,7 +22,7 @@ __all__ = ["FastStep"]
 FARTHEST = 2.0
 # Step of T against a Newton step, and how much faster than common words rare ones go:
 # their gradients are the less noisy.
-NEWTON, BOOST, COMMON = 0.7, 3.0, 100.0
+NEWTON, BOOST, COMMON = 0.7, 5.0, 100.0
 
 
 class FastStep:
@@ -55,14 +55,12 @@ class FastStep:
         # The linear half of T's gradient, and bounds on its curvature.
         self.pull = like.new_zeros(n_words, k)
         moment = like.new_zeros(k)
-        seen = torch.zeros_like(self.bias)
         for where, counts in trainer.sweep(n_words):
             mean = trainer.mean[where]
-            self.pull += counts.backproject(mean)
-            seen += counts.document_frequencies()
+            counts.add_backprojected(mean, self.pull)
             second = mean.square() + 1 / trainer.precision[where]
             moment += (counts.n_tokens[:, None] * second).sum(dim=0)
-        seen = seen.clamp(min=1.0)[:, None]
+        seen = trainer.documents_with(n_words).clamp(min=1.0)[:, None]
         # A word in few documents has few directions: its curvature lies in them.
         self.rows = totals[:n_words, None] * (1 + k / seen) / NEWTON
         self.columns = moment / max(self.n_tokens, 1.0)
@@ -72,6 +70,7 @@ class FastStep:
         """Take the words' covariance as it is now."""
         k = self.loadings.shape[1]
         self.basis = LoadingsBasis(self.table[:, :k], self.table[:, k])
+        self.norms = self.loadings.square().sum(dim=1)
 
     def visit(
         self,
@@ -84,7 +83,7 @@ class FastStep:
         """Move the posteriors of a batch of documents, then T and m."""
         trainer, lam = self.trainer, self.trainer.prior.precision
         counts = trainer.batch_counts(batch, self.n_words)
-        where = torch.from_numpy(trainer._batches[batch]).to(noise.device)
+        where = trainer.batch_rows(batch)
         tokens = counts.n_tokens[:, None]
         mean, precision = trainer.mean[where], trainer.precision[where]
         away = precision.rsqrt() * noise
@@ -111,10 +110,16 @@ class FastStep:
             assert moments.second is not None
             spread = (moments.second - moments.first.square()).clamp_(min=0)
             precision = 0.5 * (precision + lam + tokens * spread)
-        own = counts.project(self.loadings.square())
-        own = (own - linear.square() / tokens.clamp(min=1)).clamp_(min=0)
+        own = counts.score(self.norms)[:, None]
+        own -= linear.square().sum(dim=1, keepdim=True) / tokens.clamp(min=1)
         curvature = WordCurvature(
-            counts, self.loadings, self.basis, lam, linear, own, precision - lam
+            counts,
+            self.loadings,
+            self.basis,
+            lam,
+            linear,
+            own.clamp_(min=0),
+            precision - lam,
         )
         gradient = linear - tokens * moments.first - lam * mean
         # The draw moved the gradient by the curvature times `away`: take that back.
@@ -123,7 +128,7 @@ class FastStep:
         moved = step * reach.clamp_(max=1.0)
         trainer.mean[where] = mean + moved
         trainer.precision[where] = precision
-        self.pull += counts.backproject(moved)
+        counts.add_backprojected(moved, self.pull)
         self._move_words(counts, moments.loading_gradient, moments.bias_gradient, rate)
 
     def _move_words(
@@ -137,9 +142,13 @@ class FastStep:
         assert bias_push is not None
         trainer = self.trainer
         scale = self.n_tokens / counts.n_tokens.sum().clamp(min=1.0)
-        gradient = self.pull - scale * push[: self.n_words]
         trainer._optimizer.ascend(
-            self.loadings, gradient, rate, (self.rows, self.columns), self.boost
+            self.loadings,
+            self.pull,
+            rate,
+            (self.rows, self.columns),
+            self.boost,
+            less=(push[: self.n_words], scale),
         )
         if trainer.learn_bias:
             excess = self.totals - scale * bias_push

@@ -71,6 +71,7 @@ class MultinomialCounts:
         self._like = like
         self._matrix = _sparse_tensor(counts, like)
         self._transposed: Tensor | None = None
+        self._occurring: tuple[Tensor, Tensor] | None = None
         tokens = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
         self.known_tokens = torch.from_numpy(tokens).to(like)
         self.n_tokens = self.known_tokens
@@ -119,6 +120,18 @@ class MultinomialCounts:
         if self._transposed is None:
             self._transposed = _sparse_tensor(self._counts.T.tocsr(), self._like)
         return self._transposed @ mean
+
+    def add_backprojected(self, mean: Tensor, total: Tensor) -> None:
+        """Add ``x.T @ mean`` to `total`, touching only the words that occur."""
+        if self._occurring is None:
+            transposed = self._counts.T.tocsr()
+            found = np.flatnonzero(np.diff(transposed.indptr))
+            self._occurring = (
+                torch.from_numpy(found).to(self._like.device),
+                _sparse_tensor(transposed[found], self._like),
+            )
+        words, matrix = self._occurring
+        total.index_add_(0, words, matrix @ mean)
 
     def document_frequencies(self) -> Tensor:
         """Give the number of documents that have each word, of shape (V,)."""

@@ -39,7 +39,7 @@ class ProximalAdam:
         *,
         l1: float = 0.0,
         l2: float = 0.0,
-        betas: tuple[float, float] = (0.8, 0.95),
+        betas: tuple[float, float] = (0.8, 0.9),
     ) -> None:
         self.l1 = l1
         self.l2 = l2
@@ -61,12 +61,14 @@ class ProximalAdam:
         rate: float,
         curvature: tuple[Tensor, Tensor] | None = None,
         boost: Tensor | None = None,
+        less: tuple[Tensor, float | Tensor] | None = None,
     ) -> None:
         """Move the rows of `parameter` in place, as many as `gradient` has.
 
-        `gradient`, of the likelihood alone, is overwritten. With `curvature`, one
-        number a row and one a column whose product bounds the second derivative, no
-        step is longer than a Newton step.
+        `gradient` is that of the likelihood alone. With `less`, a tensor and a factor,
+        their product is taken from it: piece by piece, so that the difference never
+        leaves the cache. With `curvature`, one number a row and one a column whose
+        product bounds the second derivative, no step is longer than a Newton step.
         """
         self.n_steps += 1
         n_rows = len(gradient)
@@ -75,13 +77,15 @@ class ProximalAdam:
             pieces = max(1, PIECE // max(1, gradient[0].numel()))
         for start in range(0, n_rows, pieces):
             rows = slice(start, min(start + pieces, n_rows))
+            piece = gradient[rows]
+            piece = piece.clone() if less is None else piece - less[0][rows] * less[1]
             self._move(
                 parameter[rows],
-                gradient[rows],
+                piece,
                 self.first[rows],
                 self.second[rows],
                 rate,
-                None if curvature is None else curvature[0][rows] * curvature[1],
+                None if curvature is None else (curvature[0][rows], curvature[1]),
                 None if boost is None else boost[rows],
             )
 
@@ -92,7 +96,7 @@ class ProximalAdam:
         m1: Tensor,
         m2: Tensor,
         rate: float,
-        curvature: Tensor | None,
+        curvature: tuple[Tensor, Tensor] | None,
         boost: Tensor | None = None,
     ) -> None:
         b1, b2 = self.betas
@@ -103,16 +107,15 @@ class ProximalAdam:
         size = (1 - b2**self.n_steps) ** 0.5
         # The step a unit of gradient would make, into the gradient's memory.
         unit = torch.sqrt(m2, out=gradient).add_(1e-8 * size)
-        unit.mul_(1 / (rate * size))
-        if boost is not None:
-            unit.div_(boost)
+        slow = 1 / (rate * size)
+        unit.mul_(slow if boost is None else slow / boost)
         if curvature is not None:
-            unit.add_(curvature)
+            unit.addr_(curvature[0].reshape(-1), curvature[1].reshape(-1))
         unit.reciprocal_()
         moved = parameter.addcmul(m1, unit, value=1 / (1 - b1**self.n_steps))
         if self.l1 > 0:
             unit.mul_(self.l1)
-            moved.sub_(torch.maximum(torch.minimum(moved, unit), unit.neg_()))
+            moved.sub_(torch.clamp(moved, min=-unit, max=unit))
         parameter.copy_(moved)
 
     def state(self) -> dict[str, Tensor]:

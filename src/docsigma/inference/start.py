@@ -96,7 +96,10 @@ def semantic_start(
     directions = like.new_zeros(n_words, n_components)
     if k:
         scale = (values[:k] / values[0]) ** POWER / values[:k]
-        directions[:, :k] = (words @ right[:k].t()) * (n_documents**0.5 * scale)
+        found = words @ right[:k].t()
+        # A decomposition may turn any direction round: the longest entry decides.
+        longest = found.gather(0, found.abs().argmax(dim=0, keepdim=True))
+        directions[:, :k] = found * longest.sign() * (n_documents**0.5 * scale)
     return Start(directions, importance)
 
 

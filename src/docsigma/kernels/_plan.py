@@ -30,6 +30,7 @@ FIRST_TILINGS = {
     128: Tiling(64, 128, 4, 2, 2),
     224: Tiling(64, 64, 4, 3, 2),
     256: Tiling(128, 64, 8, 3, 1),
+    400: Tiling(128, 32, 8, 3, 1),
     448: Tiling(128, 64, 8, 2, 1),
     512: Tiling(128, 32, 8, 3, 1),
 }
@@ -72,8 +73,8 @@ def chunks(n_components: int) -> tuple[int, int, int]:
 
 @cache
 def passes(first: bool, second: bool, width: int) -> list[tuple[bool, ...]]:
-    """Give the launches, as FIRST, SECOND, HEAD, TAIL: one has registers for 256."""
-    if not first or width * (1 + second) <= 256:
+    """Give the launches, as FIRST, SECOND, HEAD, TAIL: as few as registers allow."""
+    if not first or width * (1 + second) <= (256 if second else 400):
         return [(first, second, first, first)]
     moments = [(True, False), (False, True)][: 1 + second]
     if width <= 256:

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["Workspace", "augment", "tiled_moments"]
 
 # Words in a tile; measured in benchmarks/primitive.py.
-TILE = 1024
+TILE = 4096
 # Points at once: enough for efficient products, few enough that a tile of
-# probabilities stays in the second-level cache.
+# probabilities stays in the cache.
 POINTS = 1024
 # Probabilities kept for the gradient in the loadings, which needs the finished sums.
 KEPT_BYTES = 256 * 2**20
+# Columns of a product come in whole vectors: the odd few would cost as much as eight.
+COLUMNS = 8
 
 
 class Workspace:
@@ -100,7 +102,7 @@ def tiled_moments(
             squares[block] = sums_of_squares / total[:, None]
         if weights is not None:
             scale = torch.where(fine, weights[block] / total, 0.0)
-            factors = torch.cat([w * scale[:, None], scale[:, None]], dim=1)
+            factors = _weighted(w, scale)
             if not bool(fine.all()):
                 kept.nan_to_num_(0.0, 0.0, 0.0)
             if gradient is None:
@@ -109,7 +111,18 @@ def tiled_moments(
                 gradient.addmm_(kept, factors)
     if weights is not None and gradient is None:
         gradient = points.new_zeros(n_features, points.shape[1] + 1)
+    if gradient is not None:
+        gradient = gradient[:, : points.shape[1] + 1]
     return lse, averages, squares, gradient, usable
+
+
+def _weighted(w: Tensor, scale: Tensor) -> Tensor:
+    """Give ``[w * scale, scale, 0, ...]``."""
+    n, k = w.shape
+    factors = w.new_zeros(n, -(-(k + 1) // COLUMNS) * COLUMNS)
+    torch.mul(w, scale[:, None], out=factors[:, :k])
+    factors[:, k] = scale
+    return factors
 
 
 def _sweep(
@@ -127,8 +140,9 @@ def _sweep(
     extended[k] = 1.0
     # Without moments only the sums are wanted: the last column.
     columns = table if first else table[:, k + 1 :]
-    sums = w.new_zeros(n, columns.shape[1])
-    sums_of_squares = w.new_zeros(n, k if second else 0)
+    # Long rows of points make faster products than short rows of components.
+    sums = w.new_zeros(columns.shape[1], n)
+    sums_of_squares = w.new_zeros(k if second else 0, n)
     kept = workspace.take(n_features if keep else min(TILE, n_features), n, w)
     for start in range(0, n_features, TILE):
         words = slice(start, min(start + TILE, n_features))
@@ -136,8 +150,7 @@ def _sweep(
         p = kept[words] if keep else kept[: len(tile)]
         torch.mm(tile, extended, out=p)
         p.exp_()
-        sums.addmm_(p.t(), columns[words])
+        sums.addmm_(columns[words].t(), p)
         if second:
-            loadings = tile[:, :k]
-            sums_of_squares.addmm_(p.t(), loadings * loadings)
-    return kept, sums, sums_of_squares
+            sums_of_squares.addmm_(tile[:, :k].square().t(), p)
+    return kept, sums.t(), sums_of_squares.t()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["fast_passes", "like", "make_stream", "make_trainer", "n_tokens"]
 
-FAST_PASSES, PAPER_PASSES = 17, 1000
-FAST_RATE, PAPER_RATE = 0.025, 0.01
-# A small corpus is passed over until T has made so many steps.
-FAST_STEPS, LEAST_BATCH = 400, 32
+FAST_PASSES, PAPER_PASSES = 12, 1000
+FAST_RATE, PAPER_RATE = 0.04, 0.01
+# Passes over a corpus of fewer documents grow by the square root, up to a limit.
+SMALL, MOST_PASSES = 10_000, 100
+LEAST_BATCH = 32
 # Keeps the start of T apart from the noise of the passes.
 LOADINGS_KEY = 2**32
 
@@ -52,14 +54,14 @@ def like(counts: sp.csr_matrix | ShardedCounts, device: str) -> Tensor:
 
 
 def fast_batch_size(n_documents: int, most: int) -> int:
-    """Give the size of batches: twenty of them to a pass over a small corpus."""
-    return min(most, max(LEAST_BATCH, n_documents // 20))
+    """Give the size of batches: ten of them to a pass over a small corpus."""
+    return min(most, max(LEAST_BATCH, n_documents // 10))
 
 
-def fast_passes(n_documents: int, most: int) -> int:
+def fast_passes(n_documents: int) -> int:
     """Give the passes of the fast solver, more for a small corpus."""
-    n_batches = -(-n_documents // fast_batch_size(n_documents, most))
-    return max(FAST_PASSES, -(-FAST_STEPS // n_batches))
+    factor = math.sqrt(max(1.0, SMALL / max(1, n_documents)))
+    return min(MOST_PASSES, math.ceil(FAST_PASSES * factor))
 
 
 def make_trainer(

@@ -72,12 +72,12 @@ class BayesianSMM(CountModel):
         Whether m is learned; otherwise it stays the corpus's log uni-gram.
     solver : {"fast", "paper"}, default="fast"
         Both maximise the same objective. ``"fast"`` goes in minibatches with Newton
-        steps on the posteriors and needs some twenty passes; ``"paper"`` is
+        steps on the posteriors and needs some ten passes; ``"paper"`` is
         Algorithm 1 as printed: passes over the whole corpus, Adam on the posteriors,
         orthant-wise Adam on T, and needs several hundred.
     max_iter : int or None, default=None
-        Passes over the corpus at the most; None means 1000 for ``"paper"`` and 17 for
-        ``"fast"``, whose learning rate falls over as many, or more on less than some
+        Passes over the corpus at the most; None means 1000 for ``"paper"`` and 12 for
+        ``"fast"``, whose learning rate falls over as many, or more on less than ten
         thousand documents.
     tol : float, default=1e-6
         Training ends when the bound, averaged over fifty passes (a fifth of them for
@@ -85,10 +85,10 @@ class BayesianSMM(CountModel):
         before 100 passes, nor while the KL still grows by a per cent; ``"fast"`` not
         in its first half. 0 means that only `max_iter` ends it.
     learning_rate : float or None, default=None
-        Adam's step size at the start. None means 0.025 for ``"fast"`` and 0.01 for
+        Adam's step size at the start. None means 0.04 for ``"fast"`` and 0.01 for
         ``"paper"``, which uses it for the posteriors too.
-    batch_size : int, default=512
-        Documents in a minibatch of ``"fast"``; a small corpus has smaller ones, twenty
+    batch_size : int, default=1024
+        Documents in a minibatch of ``"fast"``; a small corpus has smaller ones, ten
         to a pass.
     n_draws : int, default=1
         Draws R a document and pass, in training by ``"paper"``.
@@ -196,7 +196,7 @@ class BayesianSMM(CountModel):
         max_iter: int | None = None,
         tol: float = 1e-6,
         learning_rate: float | None = None,
-        batch_size: int = 512,
+        batch_size: int = 1024,
         n_draws: int = 1,
         init_variance: float = 0.1,
         init_scale: float = 1e-3,
@@ -290,7 +290,7 @@ class BayesianSMM(CountModel):
         )
         like = _training.like(counts, self.device)
         self.training_log_unigram_ = log_unigram(counts)
-        self._planned = _training.fast_passes(counts.shape[0], self.batch_size)
+        self._planned = _training.fast_passes(counts.shape[0])
         max_iter = self.n_passes
         trainer = _training.make_trainer(self, counts, like, seed)
         store = None

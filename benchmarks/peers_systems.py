@@ -172,8 +172,10 @@ class SklearnLDA(System):
     def _one_thread_a_job() -> Any:
         # The jobs are processes: with the threads of the environment as well, they
         # would be twice as many as the cores they are given.
+        # And without files in shared memory: topics of 45 MB for each of a thousand
+        # batches, kept to the end of the fit, fill the machine.
         return import_module("joblib").parallel_config(
-            backend="loky", inner_max_num_threads=1
+            backend="loky", inner_max_num_threads=1, max_nbytes=None
         )
 
     def perplexity(self, counts: sp.csr_matrix) -> dict[str, Any] | None:

@@ -157,14 +157,12 @@ def _memory(reports: Reports) -> str:
 
 def _primitive(reports: Reports) -> str:
     rows = [
-        f"{row['pass']}|{row['device']}|{row['n']}|{row['V']}|{row['K']}|"
-        f"{1000 * row['seconds']:.3g}|{1000 * row['floor_seconds']:.3g}|"
-        f"{row['ratio']:.2f}|"
-        f"{row['gflops']:.0f}"
+        f"{row['pass']}|{row['n']}|{row['V']}|{row['K']}|"
+        f"{row['gflops']:.0f}|{row['peak_gflops']:.0f}|{row['part_of_peak']:.2f}"
         for _, report in reports
         for row in report
     ]
-    head = "pass|device|>n|>V|>K|>ms|>bare products, ms|>ratio|>GFLOP/s"
+    head = "pass|>n|>V|>K|>GFLOP/s|>peak, GFLOP/s|>part of the peak"
     return _rows(head, rows)
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from docsigma.classifiers import (
         GaussianLinearClassifier as GaussianLinearClassifier,
     )
+    from docsigma.classifiers import SelectedNaiveBayes as SelectedNaiveBayes
     from docsigma.classifiers import TopicClassifier as TopicClassifier
     from docsigma.classifiers import (
         UncertainGaussianClassifier as UncertainGaussianClassifier,
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from docsigma.counts import Vocabulary as Vocabulary
     from docsigma.exceptions import InputError as InputError
     from docsigma.metrics import Perplexity as Perplexity
+    from docsigma.models import NVDM as NVDM
+    from docsigma.models import SMM as SMM
     from docsigma.models import BayesianSMM as BayesianSMM
     from docsigma.posterior import GaussianPosterior as GaussianPosterior
 
@@ -42,7 +45,10 @@ _HOME = {
     "GaussianLinearClassifier": "docsigma.classifiers",
     "GaussianPosterior": "docsigma.posterior",
     "InputError": "docsigma.exceptions",
+    "NVDM": "docsigma.models",
     "Perplexity": "docsigma.metrics",
+    "SMM": "docsigma.models",
+    "SelectedNaiveBayes": "docsigma.classifiers",
     "TopicClassifier": "docsigma.classifiers",
     "UncertainGaussianClassifier": "docsigma.classifiers",
     "Vocabulary": "docsigma.counts",

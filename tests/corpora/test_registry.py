@@ -10,6 +10,7 @@ NAMES = [
     "20newsgroups-2k",
     "switchboard",
     "switchboard-asr",
+    "fisher",
     "docstrings",
     "synthetic",
 ]
@@ -35,7 +36,15 @@ def test_the_cache_of_scikit_learn_makes_newsgroups_available(monkeypatch, tmp_p
 
 @pytest.mark.data
 def test_with_the_data_folder_every_corpus_is_available(data_folder):
-    assert all(info.available for info in available_corpora())
+    missing = [info.name for info in available_corpora() if not info.available]
+    assert missing == ["fisher"]
+
+
+def test_an_option_without_a_default_must_be_given(tmp_path):
+    with pytest.raises(InputError, match="`fisher` needs the option `root`"):
+        load_corpus("fisher")
+    with pytest.raises(InputError, match="`fisher` needs the option `split`"):
+        load_corpus("fisher", root=tmp_path)
 
 
 def test_an_unknown_name_lists_the_known_ones():

@@ -135,7 +135,8 @@ def test_the_bound_lies_above_the_plain_one_at_its_own_optimum(k):
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
-def test_the_solution_is_a_stationary_point_of_the_bound(k):
+def test_the_solution_is_a_stationary_point_of_the_bound(monkeypatch, k):
+    monkeypatch.setattr(centred_jensen, "SHORT", 0)
     problem = toy(k, precision=2.0)
     found = infer(problem, **EXACT)
     assert found.converged.all()
@@ -224,11 +225,11 @@ def monte_carlo_bound(problem, mean, log_std, noise):
     return likelihood - x.sum(dim=1) * lse - kl(problem, mean, log_std)
 
 
+@pytest.mark.parametrize("tokens", [3, 40])
 @pytest.mark.parametrize("kind", ["well", *KINDS])
-def test_no_document_is_worse_off_than_after_a_thousand_steps_of_adam(request, kind):
-    known_limit(request, kind != "well")
+def test_no_document_is_worse_off_than_after_a_thousand_steps_of_adam(kind, tokens):
     """Adam on the paper's bound with fixed draws; both are judged on other draws."""
-    problem = ill_conditioned(kind, n=40, v=40, tokens=40, k=4, seed=3)
+    problem = ill_conditioned(kind, n=40, v=40, tokens=tokens, k=4, seed=3)
     noise = antithetic_normals(32, 4, generator(0), problem.bias)[None]
     mean = torch.zeros(40, 4, dtype=torch.float64, requires_grad=True)
     log_std = torch.full_like(mean, -1.0).requires_grad_()

@@ -14,7 +14,9 @@ from docsigma.cli.embed import embed
 from docsigma.cli.fit import fit
 from docsigma.cli.info import corpora, info
 from docsigma.cli.perplexity import perplexity
+from docsigma.cli.reproduce import reproduce
 from docsigma.cli.topics import topics
+from docsigma.cli.tune import tune
 
 __all__ = ["app"]
 
@@ -45,6 +47,18 @@ def _root(
     del version
 
 
-for command in (count, fit, embed, perplexity, topics, info, corpora, demo):
+COMMANDS = (
+    count,
+    fit,
+    embed,
+    perplexity,
+    topics,
+    info,
+    corpora,
+    demo,
+    reproduce,
+    tune,
+)
+for command in COMMANDS:
     app.command()(command)
 app.add_typer(classifier)

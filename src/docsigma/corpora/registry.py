@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from docsigma.corpora import docstrings, newsgroups, switchboard, synthetic
+from docsigma.corpora import docstrings, fisher, newsgroups, switchboard, synthetic
 from docsigma.corpora._data import data_files, missing_files
 from docsigma.corpora._streams import base_name
 from docsigma.corpora.documents import Corpus
@@ -45,6 +45,7 @@ _LOADERS: dict[str, Callable[..., Corpus]] = {
     "20newsgroups-2k": newsgroups.load_newsgroups_2k,
     "switchboard": switchboard.load_switchboard,
     "switchboard-asr": switchboard.load_switchboard_asr,
+    "fisher": fisher.load_fisher,
     "docstrings": docstrings.load_docstrings,
     "synthetic": synthetic.load_synthetic,
 }
@@ -85,6 +86,7 @@ def available_corpora() -> list[CorpusInfo]:
             switchboard.FOLDER,
             switchboard.ASR_FILES,
         ),
+        CorpusInfo("fisher", fisher.DESCRIPTION, False, fisher.HOW),
         CorpusInfo(
             "docstrings",
             docstrings.DESCRIPTION,
@@ -186,3 +188,7 @@ def _check_options(
                 f"the corpus `{name}` has no option `{option}`, "
                 f"its options are: {listed}"
             )
+    for option in known:
+        wanted = parameters[option].default is inspect.Parameter.empty
+        if wanted and option not in options:
+            raise InputError(f"the corpus `{name}` needs the option `{option}`")

@@ -197,8 +197,12 @@ class EarlyStopping:
         if now.epoch % self.every:
             return False
         model = now.snapshot()
-        q = model.posterior(self.counts)
-        features = np.hstack([q.mean, q.variance]) if self.variance else q.mean
+        if self.variance:
+            q = model.posterior(self.counts)
+            features = np.hstack([q.mean, q.variance])
+        else:
+            # A model of points has no posterior; another may give its variances too.
+            features = model.transform(self.counts)[:, : len(model.components_)]
         classifier = self.classifier
         if classifier is None:
             classifier = UncertainGaussianClassifier()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from docsigma.posterior import GaussianPosterior
 
 __all__ = [
+    "blank",
     "bound_over_time",
     "document_map",
     "save_figures",
@@ -38,15 +39,19 @@ PALETTE = (
 )
 
 
-def _figure(width: float = 6.4, height: float = 4.2) -> tuple[Figure, Any]:
+def blank(
+    width: float = 6.4, height: float = 4.2, n_panels: int | None = None
+) -> tuple[Figure, Any]:
+    """Give an empty figure and its axes, or a list of axes side by side."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise InputError("plots need: pip install docsigma[plots]") from error
     figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
-    axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
+    panels = figure.subplots(1, n_panels or 1, squeeze=False)[0]
+    for axes in panels:
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, panels[0] if n_panels is None else list(panels)
 
 
 def save_figures(figures: Mapping[str, Figure], folder: Path) -> list[str]:
@@ -67,7 +72,7 @@ def bound_over_time(history: Sequence[dict[str, Any]], n_tokens: int) -> Figure:
     n_tokens : int
         Tokens of the training corpus.
     """
-    figure, axes = _figure()
+    figure, axes = blank()
     seconds = [row["seconds"] for row in history]
     bound = np.array([row["bound"] for row in history]) / n_tokens
     axes.plot(seconds, bound, color=PALETTE[0])
@@ -98,7 +103,7 @@ def variance_against_length(
     prior_variance : float
         Variance of the prior in each dimension.
     """
-    figure, axes = _figure()
+    figure, axes = blank()
     lengths = np.asarray(n_tokens)
     axes.scatter(
         np.maximum(lengths, 1),
@@ -176,7 +181,7 @@ def document_map(
             f"a map needs two dimensions, the posterior has {posterior.n_components}"
         )
     points = (means - means.mean(axis=0)) @ basis
-    figure, axes = _figure(7.2, 5.4)
+    figure, axes = blank(7.2, 5.4)
     colours = dict(zip(chosen, PALETTE, strict=False))
     for name in chosen:
         inside = kinds == name

@@ -56,6 +56,8 @@ class Task:
         Word counts.
     train_labels, test_labels : list of str
         One a document.
+    train_texts, test_texts : list of str or None
+        The documents themselves, where the corpus has them.
     """
 
     def __init__(
@@ -64,11 +66,15 @@ class Task:
         test: sp.csr_matrix,
         train_labels: list[str],
         test_labels: list[str],
+        train_texts: list[str] | None = None,
+        test_texts: list[str] | None = None,
     ) -> None:
         self.train = train
         self.test = test
         self.train_labels = train_labels
         self.test_labels = test_labels
+        self.train_texts = train_texts
+        self.test_texts = test_texts
 
 
 def load_task(name: str, **options: Any) -> Task:
@@ -84,6 +90,8 @@ def load_task(name: str, **options: Any) -> Task:
             words.count_documents(test).counts,
             train.labels,
             test.labels,
+            train.texts,
+            test.texts,
         )
     assert train.counts is not None
     assert test.counts is not None

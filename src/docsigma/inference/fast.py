@@ -84,6 +84,9 @@ class FastTrainer(Trainer):
         Standard deviation of noise on the first T.
     seed : int
         Decides all draws.
+    point : bool, default=False
+        Whether documents are points: no draws, and :math:`\tfrac\lambda2 w^\top w`
+        instead of the divergence.
     """
 
     def __init__(
@@ -100,8 +103,10 @@ class FastTrainer(Trainer):
         learn_bias: bool,
         init_scale: float,
         seed: int,
+        point: bool = False,
     ) -> None:
         super().__init__(seed)
+        self.point = point
         self.counts = words
         self.prior = prior
         self.stages = stages
@@ -305,6 +310,7 @@ class FastTrainer(Trainer):
             rows = self._batches[batch]
             key = generator(self.seed, self.epoch, number)
             noise = standard_normals((len(rows), k), key, self._like)
+            noise = torch.zeros_like(noise) if self.point else noise
             if number % BASIS_EVERY == 0:
                 step.look_up_basis()
             part = (at * len(batches) + number + 1) / (stage.n_passes * len(batches))

@@ -58,7 +58,9 @@ class FastStep:
         for where, counts in trainer.sweep(n_words):
             mean = trainer.mean[where]
             counts.add_backprojected(mean, self.pull)
-            second = mean.square() + 1 / trainer.precision[where]
+            second = mean.square()
+            if not trainer.point:
+                second += 1 / trainer.precision[where]
             moment += (counts.n_tokens[:, None] * second).sum(dim=0)
         seen = trainer.documents_with(n_words).clamp(min=1.0)[:, None]
         # A word in few documents has few directions: its curvature lies in them.
@@ -97,8 +99,9 @@ class FastStep:
         )
         assert moments.first is not None
         linear = counts.project(self.loadings)
-        q = DiagonalGaussian(mean, -0.5 * precision.log())
-        kl = q.kl(trainer.prior)
+        # At the prior's own variance the divergence is the penalty of a point.
+        spread = torch.full_like(precision, lam) if trainer.point else precision
+        kl = DiagonalGaussian(mean, -0.5 * spread.log()).kl(trainer.prior)
         likelihood = (linear.double() * mean.double()).sum(dim=1)
         likelihood += counts.score(self.bias).double()
         rare = (counts.n_tokens - counts.known_tokens) * self.table[-1, -2]

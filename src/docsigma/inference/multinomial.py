@@ -85,6 +85,10 @@ class MultinomialCounts:
         """Give some of the documents."""
         return MultinomialCounts(self._counts[rows], self._like)
 
+    def like(self, like: Tensor, rows: NDArray[np.intp]) -> MultinomialCounts:
+        """Give some of the documents in another dtype or on another device."""
+        return MultinomialCounts(self._counts[rows], like)
+
     def second_moment_product(self, loadings: Tensor, vectors: Tensor) -> Tensor:
         r"""Give :math:`\sum_j x_j\, t_j\,(t_j \cdot v)`, of shape (n, K)."""
         matrix = self._matrix

@@ -62,6 +62,9 @@ class PaperTrainer(Trainer):
         Draws a document and pass, R.
     seed : int
         With the number of the pass, decides the noise.
+    point : bool, default=False
+        Whether documents are points: no draws. Started at the prior's variance, the
+        posteriors keep it, and their divergence is a point's penalty.
     """
 
     def __init__(
@@ -74,8 +77,10 @@ class PaperTrainer(Trainer):
         learning_rate: float,
         n_draws: int,
         seed: int,
+        point: bool = False,
     ) -> None:
         super().__init__(seed)
+        self.point = point
         self.counts = counts
         self.posterior = posterior
         self.prior = prior
@@ -135,6 +140,8 @@ class PaperTrainer(Trainer):
         linear = self.counts.project(loadings)
         shape = (n_documents, self.n_draws, n_components)
         noise = standard_normals(shape, source, loadings)
+        if self.point:
+            noise = torch.zeros_like(noise)
         mean_gradient = torch.empty_like(self.posterior.mean)
         log_std_gradient = torch.empty_like(self.posterior.log_std)
         chunks = [slice(a, a + CHUNK) for a in range(0, n_documents, CHUNK)]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["Stage", "plan_stages"]
 
 # Words that hold this part of the tokens are trained first, where they are few enough.
-HEAD_TOKENS, HEAD_WORDS, HEAD_PASSES = 0.955, 0.6, 1 / 3
+HEAD_TOKENS, HEAD_WORDS, HEAD_PASSES = 0.955, 0.6, 0.4
 # Learning rate at the end of the two stages, against that at their beginning.
 HEAD_END, END = 0.3, 0.04
 

@@ -1,4 +1,4 @@
-"""A fitted BayesianSMM on disk, and a training under way."""
+"""A fitted SubspaceModel on disk, and a training under way."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from docsigma.corpora.sharded_counts import ShardedCounts
     from docsigma.inference.trainer import Trainer
-    from docsigma.models.bayesian_smm import BayesianSMM
+    from docsigma.models._subspace_model import SubspaceModel
 
 __all__ = ["CheckpointFile", "load", "pack", "save", "unpack"]
 
-Model = TypeVar("Model", bound="BayesianSMM")
+Model = TypeVar("Model", bound="SubspaceModel")
 # Parameters that may differ between a run and the run that goes on from it.
 FREE = {"max_iter", "tol", "verbose", "device", "output", "random_state"}
 FREE |= {"inference_max_iter", "inference_tol", "precision"}
@@ -39,7 +39,7 @@ ARRAYS = ("components_", "log_unigram_", "training_log_unigram_")
 SCALARS = ("n_features_in_", "n_iter_", "converged_", "seed_", "history_")
 
 
-def _parameters(model: BayesianSMM) -> dict[str, Any]:
+def _parameters(model: SubspaceModel) -> dict[str, Any]:
     parameters: dict[str, Any] = model.get_params(deep=False)
     if not isinstance(parameters["random_state"], (int, np.integer)):
         # A RandomState cannot be written; the seed drawn from it is kept beside.
@@ -50,7 +50,7 @@ def _parameters(model: BayesianSMM) -> dict[str, Any]:
     }
 
 
-def pack(model: BayesianSMM) -> StoredModel:
+def pack(model: SubspaceModel) -> StoredModel:
     """Take a fitted model apart into what can be written."""
     fitted = {name: getattr(model, name) for name in SCALARS}
     names = getattr(model, "feature_names_in_", None)
@@ -64,7 +64,7 @@ def pack(model: BayesianSMM) -> StoredModel:
     )
 
 
-def save(model: BayesianSMM, folder: str | os.PathLike[str]) -> None:
+def save(model: SubspaceModel, folder: str | os.PathLike[str]) -> None:
     """Write a fitted model."""
     write_model(folder, pack(model))
 
@@ -111,7 +111,7 @@ class CheckpointFile:
     ----------
     path : path
         The file.
-    model : BayesianSMM
+    model : SubspaceModel
         The estimator under training; its parameters go into the file.
     counts : csr_matrix
         The training counts; their fingerprint goes into the file.
@@ -120,7 +120,7 @@ class CheckpointFile:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        model: BayesianSMM,
+        model: SubspaceModel,
         counts: sp.csr_matrix | ShardedCounts,
     ) -> None:
         self.path = Path(path)

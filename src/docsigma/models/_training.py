@@ -27,15 +27,18 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from docsigma.inference.trainer import Trainer
+    from docsigma.models._subspace_model import SubspaceModel
     from docsigma.models.bayesian_smm import BayesianSMM
 
 __all__ = ["fast_passes", "like", "make_stream", "make_trainer", "n_tokens"]
 
-FAST_PASSES, PAPER_PASSES = 12, 1000
+FAST_PASSES, PAPER_PASSES = 10, 1000
 FAST_RATE, PAPER_RATE = 0.04, 0.01
 # Passes over a corpus of fewer documents grow by the square root, up to a limit.
 SMALL, MOST_PASSES = 10_000, 100
 LEAST_BATCH = 32
+# Components beyond which steps get smaller and passes more.
+LARGE = 100
 # Keeps the start of T apart from the noise of the passes.
 LOADINGS_KEY = 2**32
 
@@ -58,14 +61,20 @@ def fast_batch_size(n_documents: int, most: int) -> int:
     return min(most, max(LEAST_BATCH, n_documents // 10))
 
 
-def fast_passes(n_documents: int) -> int:
-    """Give the passes of the fast solver, more for a small corpus."""
+def fast_passes(n_documents: int, n_components: int) -> int:
+    """Give the passes of the fast solver, more for a small corpus or a large K."""
     factor = math.sqrt(max(1.0, SMALL / max(1, n_documents)))
+    factor *= math.pow(max(1.0, n_components / LARGE), 0.75)
     return min(MOST_PASSES, math.ceil(FAST_PASSES * factor))
 
 
+def fast_rate(n_components: int) -> float:
+    """Give the first learning rate: a step moves a logit by about K times as much."""
+    return FAST_RATE * min(1.0, LARGE / n_components)
+
+
 def make_trainer(
-    model: BayesianSMM, counts: sp.csr_matrix | ShardedCounts, like: Tensor, seed: int
+    model: SubspaceModel, counts: sp.csr_matrix | ShardedCounts, like: Tensor, seed: int
 ) -> Trainer:
     """Make the trainer of `model`'s solver.
 
@@ -85,10 +94,10 @@ def make_trainer(
 
 
 def _fast_trainer(
-    model: BayesianSMM, counts: sp.csr_matrix | ShardedCounts, like: Tensor, seed: int
+    model: SubspaceModel, counts: sp.csr_matrix | ShardedCounts, like: Tensor, seed: int
 ) -> FastTrainer:
     words = SortedWords(counts)
-    rate = model.learning_rate or FAST_RATE
+    rate = model.learning_rate or fast_rate(model.n_components)
     return FastTrainer(
         words,
         IsotropicPrior(float(model.prior_precision)),
@@ -101,13 +110,17 @@ def _fast_trainer(
         learn_bias=model.learn_log_unigram,
         init_scale=float(model.init_scale),
         seed=seed,
+        point=model.point_estimates,
     )
 
 
 def _paper_trainer(
-    model: BayesianSMM, counts: sp.csr_matrix, like: Tensor, seed: int
+    model: SubspaceModel, counts: sp.csr_matrix, like: Tensor, seed: int
 ) -> PaperTrainer:
     rate = model.learning_rate or PAPER_RATE
+    variance, n_draws = 1 / float(model.prior_precision), 1
+    if not model.point_estimates:
+        variance, n_draws = model.init_variance, model.n_draws
     n_documents, n_features = counts.shape
     start = standard_normals(
         (n_features, model.n_components), generator(seed, LOADINGS_KEY), like
@@ -122,14 +135,13 @@ def _paper_trainer(
     )
     return PaperTrainer(
         MultinomialCounts(counts, like),
-        DiagonalGaussian.constant(
-            n_documents, model.n_components, model.init_variance, like
-        ),
+        DiagonalGaussian.constant(n_documents, model.n_components, variance, like),
         IsotropicPrior(float(model.prior_precision)),
         words,
         learning_rate=rate,
-        n_draws=model.n_draws,
+        n_draws=n_draws,
         seed=seed,
+        point=model.point_estimates,
     )
 
 
@@ -140,7 +152,7 @@ def make_stream(model: BayesianSMM, n_features: int, like: Tensor) -> StreamLear
         like,
         n_features=n_features,
         n_components=model.n_components,
-        learning_rate=model.learning_rate or FAST_RATE,
+        learning_rate=model.learning_rate or fast_rate(model.n_components),
         batch_size=model.batch_size,
         l1=float(model.l1),
         l2=float(model.l2),

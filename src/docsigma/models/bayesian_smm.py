@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.base import _fit_context, clone
+from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from docsigma._devices import choose_device
 from docsigma.corpora.sharded_counts import ShardedCounts
 from docsigma.exceptions import InputError
 from docsigma.inference.centred_jensen import infer_posterior
@@ -21,18 +20,12 @@ from docsigma.inference.evidence import estimate_evidence
 from docsigma.inference.multinomial import MultinomialCounts, log_unigram
 from docsigma.inference.prior import IsotropicPrior
 from docsigma.kernels import use_precision
-from docsigma.kernels.precision import PRECISIONS
 from docsigma.metrics.perplexity import Perplexity, perplexity
-from docsigma.models import _storage, _training
-from docsigma.models._count_model import CountModel
-from docsigma.models._progress import ProgressBar
-from docsigma.models.training_pass import TrainingPass
+from docsigma.models import _training
+from docsigma.models._subspace_model import SubspaceModel
 from docsigma.posterior import GaussianPosterior
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
-
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
 
@@ -42,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["BayesianSMM"]
 
 
-class BayesianSMM(CountModel):
+class BayesianSMM(SubspaceModel):
     r"""Bayesian subspace multinomial model: documents as Gaussians.
 
     Each document's word counts come from a multinomial whose log probabilities lie
@@ -76,9 +69,9 @@ class BayesianSMM(CountModel):
         Algorithm 1 as printed: passes over the whole corpus, Adam on the posteriors,
         orthant-wise Adam on T, and needs several hundred.
     max_iter : int or None, default=None
-        Passes over the corpus at the most; None means 1000 for ``"paper"`` and 12 for
+        Passes over the corpus at the most; None means 1000 for ``"paper"`` and 10 for
         ``"fast"``, whose learning rate falls over as many, or more on less than ten
-        thousand documents.
+        thousand documents or with more than 100 components.
     tol : float, default=1e-6
         Training ends when the bound, averaged over fifty passes (a fifth of them for
         ``"fast"``), grows by less than `tol` of itself a pass. ``"paper"`` does not end
@@ -162,26 +155,10 @@ class BayesianSMM(CountModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "prior_precision": [Interval(Real, 0, None, closed="neither")],
-        "l1": [Interval(Real, 0, None, closed="left")],
-        "l2": [Interval(Real, 0, None, closed="left")],
-        "learn_log_unigram": ["boolean"],
-        "solver": [StrOptions({"fast", "paper"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        **SubspaceModel._shared_constraints,
         "n_draws": [Interval(Integral, 1, None, closed="left")],
         "init_variance": [Interval(Real, 0, None, closed="neither")],
-        "init_scale": [Interval(Real, 0, None, closed="left")],
-        "inference_max_iter": [Interval(Integral, 1, None, closed="left")],
-        "inference_tol": [Interval(Real, 0, None, closed="neither")],
-        "precision": [StrOptions(set(PRECISIONS))],
         "output": [StrOptions({"mean", "mean_variance"})],
-        "device": [str],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -228,97 +205,6 @@ class BayesianSMM(CountModel):
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
-
-    @property
-    def n_passes(self) -> int:
-        """Passes over the corpus at the most: `max_iter`, or the solver's own."""
-        own = getattr(self, "_planned", _training.FAST_PASSES)
-        fast = self.solver == "fast"
-        return self.max_iter or (own if fast else _training.PAPER_PASSES)
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self,
-        X: ArrayLike | sp.csr_matrix | ShardedCounts,
-        y: object = None,  # noqa: ARG002
-        *,
-        callback: Callable[[TrainingPass], object] | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: int | None = None,
-        resume: bool = False,
-    ) -> Self:
-        """Learn m and T from word counts.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or ShardedCounts of shape (n_documents, n_features)
-            Word counts; those on disk are read a batch at a time.
-        y : ignored
-            For scikit-learn.
-        callback : callable, default=None
-            Called after each pass with a
-            :class:`~docsigma.models.training_pass.TrainingPass`: its number, the
-            history, and a way to have the model as it is then. A true answer ends
-            the training early.
-        checkpoint : path, default=None
-            File that takes a checkpoint every `checkpoint_every` passes and at the
-            end, for `resume`.
-        checkpoint_every : int, default=None
-            Passes between two checkpoints; None means 50, or 1 for ``"fast"``.
-        resume : bool, default=False
-            Go on from `checkpoint`. On a CPU the result is bit for bit that of an
-            uninterrupted run.
-
-        Returns
-        -------
-        self
-        """
-        counts = self._check_counts(X, reset=True)
-        if not _training.n_tokens(counts) > 0:
-            raise InputError(
-                f"the {counts.shape[0]} documents hold no word: every count is zero"
-            )
-        fast = self.solver == "fast"
-        if checkpoint_every is None:
-            checkpoint_every = 1 if fast else 50
-        if checkpoint_every < 1:
-            raise InputError(
-                f"`checkpoint_every` must be at least 1, got {checkpoint_every}"
-            )
-        seed = int(
-            check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        )
-        like = _training.like(counts, self.device)
-        self.training_log_unigram_ = log_unigram(counts)
-        self._planned = _training.fast_passes(counts.shape[0])
-        max_iter = self.n_passes
-        trainer = _training.make_trainer(self, counts, like, seed)
-        store = None
-        if checkpoint is not None:
-            store = _storage.CheckpointFile(checkpoint, self, counts)
-            if resume:
-                store.restore(trainer)
-        elif resume:
-            raise InputError("`resume` needs a `checkpoint` file to go on from")
-
-        with (
-            use_precision(self.precision),
-            ProgressBar(trainer, max_iter, bool(self.verbose)) as bar,
-        ):
-
-            def after(current: Trainer) -> bool:
-                bar.update()
-                stop = callback is not None and bool(callback(self._pass(current)))
-                if store is not None and (
-                    stop or current.epoch % checkpoint_every == 0
-                ):
-                    store.write(current)
-                return stop
-
-            self.converged_ = trainer.run(max_iter, self.tol, after)
-        if store is not None:
-            store.write(trainer)
-        return self._adopt(trainer)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike | sp.csr_matrix, y: object = None) -> Self:  # noqa: ARG002
@@ -370,28 +256,8 @@ class BayesianSMM(CountModel):
         return self
 
     def _adopt(self, trainer: Trainer) -> Self:
-        """Take what a training has come to as the fitted state."""
         self.__dict__.pop("_stream", None)
-        loadings, bias = trainer.fitted()
-        self.components_ = loadings.t().cpu().numpy().copy()
-        self.log_unigram_ = bias.cpu().numpy().copy()
-        self.history_ = trainer.rows()
-        self.n_iter_ = trainer.epoch
-        self.seed_ = trainer.seed
-        self.vocabulary_ = None
-        return self
-
-    def _pass(self, trainer: Trainer) -> TrainingPass:
-        def snapshot() -> BayesianSMM:
-            model: BayesianSMM = clone(self)
-            for name in ("n_features_in_", "feature_names_in_"):
-                if hasattr(self, name):
-                    setattr(model, name, getattr(self, name))
-            model.training_log_unigram_ = self.training_log_unigram_
-            model.converged_ = False
-            return model._adopt(trainer)
-
-        return TrainingPass(trainer.epoch, trainer.rows, snapshot)
+        return super()._adopt(trainer)
 
     def posterior(
         self, X: ArrayLike | sp.csr_matrix | ShardedCounts
@@ -504,15 +370,6 @@ class BayesianSMM(CountModel):
                 seed=self.seed_,
             )
         return np.asarray(evidence.log_evidence.cpu().numpy())
-
-    def _tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
-        device = choose_device(self.device)
-        loadings = torch.from_numpy(np.ascontiguousarray(self.components_.T))
-        return loadings.to(device), torch.from_numpy(self.log_unigram_).to(device)
-
-    def _counted(self, counts: sp.csr_matrix) -> MultinomialCounts:
-        bias = torch.from_numpy(self.log_unigram_).to(choose_device(self.device))
-        return MultinomialCounts(counts, bias)
 
     def _infer(self, counts: MultinomialCounts) -> DiagonalGaussian:
         loadings, bias = self._tensors()

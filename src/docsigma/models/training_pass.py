@@ -32,7 +32,8 @@ class TrainingPass:
     ...     if now.epoch == 10:
     ...         halfway["model"] = now.snapshot()
     >>> counts = load_corpus("synthetic").train.counts
-    >>> smm = BayesianSMM(3, max_iter=20, random_state=0).fit(counts, callback=keep)
+    >>> smm = BayesianSMM(3, max_iter=20, tol=0, random_state=0)
+    >>> smm = smm.fit(counts, callback=keep)
     >>> halfway["model"].n_iter_, smm.n_iter_
     (10, 20)
     """

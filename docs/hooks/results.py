@@ -1,0 +1,51 @@
+"""Results of the experiments, as their last full runs wrote them.
+
+``{{ result NAME }}`` in a page becomes the table ``results/NAME.md``, the command that
+made it, and the picture ``results/NAME.png`` if there is one. What was not run is told.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+RESULTS = Path(__file__).parents[2] / "results"
+_MARK = re.compile(r"^\{\{ result ([\w-]+) \}\}$", re.MULTILINE)
+
+
+def on_files(files: Files, config: Any, **_: Any) -> Files:
+    """Add the pictures to the site."""
+    for picture in sorted(RESULTS.glob("*.png")):
+        files.append(
+            File.generated(config, f"results/{picture.name}", abs_src_path=str(picture))
+        )
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Replace the marks of a page."""
+    return _MARK.sub(lambda match: render(match[1]), markdown)
+
+
+def render(name: str) -> str:
+    """Give one experiment's table and picture as Markdown."""
+    command = f"docsigma reproduce {name}"
+    table = RESULTS / f"{name}.md"
+    if not table.exists():
+        return f"```bash\n{command}\n```\n\nNot run at full size yet.\n"
+    rows = json.loads((RESULTS / f"{name}.json").read_text("utf-8"))["rows"]
+    machines = ", ".join(sorted({row["machine"] for row in rows}))
+    hours = sum(row["seconds"] for row in rows) / 3600
+    seeds = len({row["key"].get("seed") for row in rows})
+    parts = [
+        f"```bash\n{command} --seeds {seeds}\n```",
+        table.read_text("utf-8").strip(),
+        f"Machine: {machines}; {hours:.1f} hours for {len(rows)} rows.",
+    ]
+    if (RESULTS / f"{name}.png").exists():
+        parts.insert(2, f"![{name}](results/{name}.png)")
+    return "\n\n".join(parts) + "\n"

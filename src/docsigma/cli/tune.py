@@ -1,0 +1,58 @@
+"""`docsigma tune`: hyper-parameters from training documents alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from docsigma.cli import _common
+from docsigma.exceptions import InputError
+
+__all__ = ["tune"]
+
+
+def tune(
+    corpus: Annotated[str, typer.Argument(help="A labelled corpus, by name.")],
+    out: Annotated[Path, typer.Option(help="JSON file for what was found.")],
+    objective: Annotated[
+        str, typer.Option(help="What to minimise: glcu, lr or perplexity.")
+    ] = "glcu",
+    components: Annotated[
+        str, typer.Option(help="Sizes to choose from, with commas.")
+    ] = "50,100,200",
+    trials: Annotated[int, typer.Option(min=1, help="Models to train.")] = 20,
+    solver: Annotated[str, typer.Option(help="Training algorithm.")] = "fast",
+    device: Annotated[str, typer.Option(help="Where models are trained.")] = "auto",
+    seed: Annotated[int, typer.Option(help="Decides the whole search.")] = 0,
+) -> None:
+    """Search K, l1 and the prior's precision; a stopped search goes on."""
+    from docsigma.experiments.topic_id import load_task
+    from docsigma.experiments.tune import Space, write_tuned
+    from docsigma.experiments.tune import tune as search
+
+    try:
+        sizes = tuple(int(part) for part in components.split(","))
+    except ValueError as error:
+        raise InputError(
+            f"--components must be whole numbers with commas, got {components!r}"
+        ) from error
+    _common.check_writable(out)
+    task = load_task(corpus)
+    found = search(
+        task.train,
+        task.train_labels,
+        objective=objective,
+        space=Space(n_components=sizes),
+        n_trials=trials,
+        solver=solver,
+        device=device,
+        random_state=seed,
+        journal=out.with_suffix(".journal"),
+        say=lambda line: typer.echo(line, err=True),
+    )
+    settings = {"corpus": corpus, "objective": objective, "seed": seed}
+    write_tuned(out, found, settings | {"solver": solver})
+    shown = ", ".join(f"{name} {x:.4g}" for name, x in found.parameters.items())
+    typer.echo(f"best of {len(found.trials)}: {shown} ({objective} {found.value:.4f})")

@@ -1,0 +1,132 @@
+"""Results of an experiment, row by row, so that a run that was stopped can go on."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import platform
+import time
+from typing import TYPE_CHECKING, Any
+
+from docsigma._files import atomic_file
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+__all__ = ["Record"]
+
+PACKAGES = ("docsigma", "torch", "numpy", "scipy", "scikit-learn", "tomotopy", "gensim")
+
+
+class Record:
+    """The JSON file of one experiment: a heading and one row a result.
+
+    Parameters
+    ----------
+    path : Path
+        The file. If it is there, its rows are kept.
+    heading : dict
+        What must agree between a run and the run that goes on: name and settings.
+    say : callable, default=None
+        Told about each row.
+
+    Raises
+    ------
+    InputError
+        If the file holds another run, or no run at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> file = Path(tempfile.mkdtemp()) / "demo.json"
+    >>> record = Record(file, {"experiment": "demo"})
+    >>> record.row({"seed": 0}, lambda: {"accuracy": 80.0})["accuracy"]
+    80.0
+    >>> again = Record(file, {"experiment": "demo"})
+    >>> again.row({"seed": 0}, lambda: {"accuracy": 0.0})["accuracy"]
+    80.0
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        heading: dict[str, Any],
+        say: Callable[[str], object] | None = None,
+    ) -> None:
+        self.path = path
+        self.heading = heading
+        self._say = say
+        self.rows: list[dict[str, Any]] = []
+        if path.exists():
+            self._take_up()
+
+    def _take_up(self) -> None:
+        try:
+            before = json.loads(self.path.read_text("utf-8"))
+            rows = before["rows"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{self.path} holds no results: {error}") from error
+        for name, value in self.heading.items():
+            if before.get(name) != value:
+                raise InputError(
+                    f"{self.path} holds another run: {name} is {before.get(name)!r} "
+                    f"there and {value!r} here"
+                )
+        self.rows = rows
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
+
+    def find(self, key: dict[str, Any]) -> dict[str, Any] | None:
+        """Give the row of `key`, if there is one."""
+        for row in self.rows:
+            if row["key"] == key:
+                return row
+        return None
+
+    def row(
+        self, key: dict[str, Any], compute: Callable[[], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Give the row of `key`; compute and write it if it is not there."""
+        found = self.find(key)
+        if found is not None:
+            return found
+        started = time.perf_counter()
+        result = compute()
+        seconds = round(time.perf_counter() - started, 2)
+        made = {"key": key, **result, "seconds": seconds, **_surroundings()}
+        self.rows.append(made)
+        self.write()
+        if self._say is not None:
+            named = ", ".join(f"{name} {value}" for name, value in key.items())
+            self._say(f"{named}: {seconds:.0f} s")
+        return made
+
+    def write(self) -> None:
+        """Write the file, whole."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        report = {**self.heading, "rows": self.rows}
+        with atomic_file(self.path) as temporary:
+            temporary.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+
+
+def _surroundings() -> dict[str, Any]:
+    import torch
+
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    cuda = torch.cuda.is_available()
+    now = datetime.datetime.now(datetime.UTC)
+    return {
+        "date": now.isoformat(timespec="seconds"),
+        "machine": torch.cuda.get_device_name() if cuda else platform.machine(),
+        "versions": versions,
+    }

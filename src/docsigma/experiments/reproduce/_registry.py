@@ -1,0 +1,100 @@
+"""Which experiments there are, and how one is run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from docsigma._files import atomic_file
+from docsigma.exceptions import InputError
+from docsigma.experiments.figures import save_figures
+from docsigma.experiments.reproduce import (
+    convergence,
+    early_stopping_curves,
+    perplexity_curves,
+    perplexity_table,
+    topic_id_tables,
+    uncertainty_length,
+)
+from docsigma.experiments.reproduce._record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from docsigma.experiments.reproduce._setting import Experiment, Setting
+
+__all__ = ["EXPERIMENTS", "reproduce"]
+
+SMALL = (
+    "The small version, on a synthetic corpus whatever a row is called: it shows that "
+    "everything runs, and compares with nothing printed."
+)
+
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment
+    for experiment in (
+        convergence.EXPERIMENT,
+        perplexity_table.EXPERIMENT,
+        perplexity_curves.EXPERIMENT,
+        early_stopping_curves.EXPERIMENT,
+        topic_id_tables.NEWSGROUPS_EXPERIMENT,
+        topic_id_tables.SPEECH_EXPERIMENT,
+        uncertainty_length.EXPERIMENT,
+    )
+}
+
+
+def reproduce(
+    name: str,
+    folder: Path,
+    setting: Setting,
+    say: Callable[[str], object] | None = None,
+) -> list[Path]:
+    """Run an experiment, or what is left of it, and write its three files.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`EXPERIMENTS`.
+    folder : Path
+        Takes ``NAME.json``, ``NAME.md`` and, if there is a figure, ``NAME.png``.
+    setting : Setting
+        How.
+    say : callable, default=None
+        Told about each row.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+
+    Raises
+    ------
+    InputError
+        If there is no such experiment, or the folder holds another run of it.
+    """
+    if name not in EXPERIMENTS:
+        raise InputError(
+            f"there is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}"
+        )
+    experiment = EXPERIMENTS[name]
+    heading = {
+        "experiment": name,
+        "shows": experiment.shows,
+        "quick": setting.quick,
+        "seeds": list(setting.seeds),
+    }
+    record = Record(folder / f"{name}.json", heading, say)
+    experiment.compute(setting, record)
+    page = folder / f"{name}.md"
+    text = experiment.table(record.rows) + "\n"
+    if setting.quick:
+        text = f"{SMALL}\n\n{text}"
+    with atomic_file(page) as temporary:
+        temporary.write_text(text, "utf-8")
+    written = [record.path, page]
+    if experiment.figure is not None:
+        picture = f"{name}.png"
+        save_figures({picture: experiment.figure(record.rows)}, folder)
+        written.append(folder / picture)
+    return written

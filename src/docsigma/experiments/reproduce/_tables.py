@@ -1,0 +1,52 @@
+"""Markdown tables of results: means and spreads over seeds, the printed beside ours."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["markdown", "over_seeds", "spread"]
+
+
+def markdown(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Lay out a table; a heading that begins with ``>`` is of numbers.
+
+    Examples
+    --------
+    >>> print(markdown(["model", ">K"], [["NVDM", "50"]]))
+    | model | K |
+    | --- | ---: |
+    | NVDM | 50 |
+    """
+    names = [name.lstrip(">") for name in heading]
+    rule = ["---:" if name.startswith(">") else "---" for name in heading]
+    lines = [names, rule, *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def spread(values: Sequence[float], digits: int) -> str:
+    """Give the mean, and half the range if there are several values.
+
+    Examples
+    --------
+    >>> spread([1.0, 2.0], 1), spread([3.25], 2), spread([], 1)
+    ('1.5 ± 0.5', '3.25', '-')
+    """
+    if not values:
+        return "-"
+    mean = statistics.fmean(values)
+    if len(values) == 1:
+        return f"{mean:.{digits}f}"
+    return f"{mean:.{digits}f} ± {(max(values) - min(values)) / 2:.{digits}f}"
+
+
+def over_seeds(rows: Iterable[dict[str, Any]]) -> dict[tuple[Any, ...], list[Any]]:
+    """Collect rows whose keys differ in the seed only, in the order they came."""
+    groups: dict[tuple[Any, ...], list[Any]] = {}
+    for row in rows:
+        key = {name: value for name, value in row["key"].items() if name != "seed"}
+        groups.setdefault(tuple(key.items()), []).append(row)
+    return groups

@@ -1,0 +1,174 @@
+"""Topic ID at checkpoints: which model needs to be stopped in time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from docsigma.classifiers import (
+    GaussianLinearClassifier,
+    UncertainGaussianClassifier,
+)
+from docsigma.experiments import figures
+from docsigma.experiments.early_stopping import cross_validate
+from docsigma.experiments.reproduce._setting import Experiment
+from docsigma.experiments.reproduce._tables import markdown
+from docsigma.experiments.reproduce.perplexity_table import make_nvdm
+from docsigma.experiments.topic_id import Task, judge
+from docsigma.models import SMM, BayesianSMM
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from docsigma.experiments.reproduce._record import Record
+    from docsigma.experiments.reproduce._setting import Setting
+    from docsigma.models import TrainingPass
+
+__all__ = ["EXPERIMENT"]
+
+MODELS = ("l1 SMM", "NVDM", "Bayesian SMM")
+CHECKPOINTS = 20
+
+
+def compute(setting: Setting, record: Record) -> None:
+    """Train three models on speech, and judge each at regular checkpoints."""
+    task = setting.task("switchboard")
+    for seed in setting.seeds:
+        for name in MODELS:
+
+            def curve(name: str = name, seed: int = seed) -> dict[str, Any]:
+                return {"points": _curve(setting, name, seed, task)}
+
+            record.row({"model": name, "seed": seed}, curve)
+
+
+def _model(setting: Setting, name: str, seed: int) -> tuple[Any, int]:
+    k = setting.pick(100, 5)
+    if name == "NVDM":
+        n_passes = setting.pick(60, 2)
+        return make_nvdm(setting, k, seed, max_iter=n_passes, tol=0), n_passes
+    n_passes = setting.pick(1000, 20)
+    make = SMM if name == "l1 SMM" else BayesianSMM
+    model = make(
+        k,
+        l1=0.1,
+        solver="paper",
+        max_iter=n_passes,
+        tol=0,
+        device=setting.device,
+        random_state=seed,
+    )
+    return model, n_passes
+
+
+def _curve(
+    setting: Setting, name: str, seed: int, task: Task
+) -> list[dict[str, float]]:
+    model, n_passes = _model(setting, name, seed)
+    every = max(1, n_passes // setting.pick(CHECKPOINTS, 2))
+    certain = name == "l1 SMM"
+    make = GaussianLinearClassifier if certain else UncertainGaussianClassifier
+    points: list[dict[str, float]] = []
+
+    def features(frozen: Any, counts: Any) -> NDArray[Any]:
+        if certain:
+            return np.asarray(frozen.transform(counts))
+        q = frozen.posterior(counts)
+        return np.hstack([q.mean, q.variance])
+
+    def look(now: TrainingPass) -> None:
+        if now.epoch % every:
+            return
+        frozen = now.snapshot()
+        train, test = (features(frozen, x) for x in (task.train, task.test))
+        classifier = make()
+        seen = cross_validate(
+            train, task.train_labels, classifier, n_folds=setting.pick(5, 2)
+        )
+        classifier.fit(train, task.train_labels)
+        log_proba = classifier.predict_log_proba(test)
+        score = judge(log_proba, task.test_labels, classifier.classes_)
+        points.append(
+            {
+                "pass": now.epoch,
+                "cv_accuracy": seen.accuracy,
+                "test_accuracy": score["accuracy"],
+                "test_cross_entropy": score["cross_entropy"],
+            }
+        )
+
+    model.fit(task.train, callback=look)
+    return points
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Give test accuracy at the best checkpoint by cross-validation, and at the end."""
+    lines = []
+    for row in rows:
+        points = row["points"]
+        best = max(points, key=lambda point: point["cv_accuracy"])
+        top = max(point["test_accuracy"] for point in points)
+        last = points[-1]
+        lines.append(
+            [
+                row["key"]["model"],
+                str(row["key"]["seed"]),
+                f"{best['test_accuracy']:.2f} (pass {best['pass']})",
+                f"{top:.2f}",
+                f"{last['test_accuracy']:.2f}",
+                f"{last['test_accuracy'] - top:+.2f}",
+                f"{last['cv_accuracy']:.2f}",
+            ]
+        )
+    heading = [
+        "model",
+        ">seed",
+        ">test, stopped by cross-validation",
+        ">test, highest",
+        ">test, at the end",
+        ">fallen by",
+        ">cross-validation, at the end",
+    ]
+    return "Accuracy in per cent:\n\n" + markdown(heading, lines)
+
+
+def figure(rows: list[dict[str, Any]]) -> Figure:
+    """Draw accuracies over the passes, one panel a model."""
+    drawn, panels = figures.blank(4.2 * len(MODELS), 3.8, len(MODELS))
+    for axes, name in zip(panels, MODELS, strict=True):
+        for row in rows:
+            if row["key"]["model"] != name:
+                continue
+            points = row["points"]
+            passes = [point["pass"] for point in points]
+            best = max(points, key=lambda point: point["cv_accuracy"])
+            first = row["key"]["seed"] == 0
+            for column, colour, label in (
+                ("cv_accuracy", figures.PALETTE[1], "cross-validation"),
+                ("test_accuracy", figures.PALETTE[0], "test"),
+            ):
+                axes.plot(
+                    passes,
+                    [point[column] for point in points],
+                    color=colour,
+                    linewidth=1.2,
+                    label=label if first else None,
+                )
+                axes.plot(best["pass"], best[column], "o", color=colour, markersize=4)
+        axes.set_title(name)
+        axes.set_xlabel("rounds" if name == "NVDM" else "passes")
+        axes.set_ylabel("accuracy (%)")
+        axes.legend(fontsize=8)
+    return drawn
+
+
+EXPERIMENT = Experiment(
+    "early-stopping",
+    "5-fold and test accuracy at checkpoints: SMM, NVDM, Bayesian SMM",
+    "Figure 5",
+    compute,
+    table,
+    figure,
+)

@@ -1,0 +1,145 @@
+"""Perplexities of training and test documents at checkpoints: who over-fits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from docsigma.experiments import figures
+from docsigma.experiments.reproduce._setting import Experiment
+from docsigma.experiments.reproduce._tables import markdown
+from docsigma.experiments.reproduce.perplexity_table import make_nvdm
+from docsigma.models import BayesianSMM
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from docsigma.experiments.reproduce._record import Record
+    from docsigma.experiments.reproduce._setting import Setting
+    from docsigma.models import TrainingPass
+
+__all__ = ["EXPERIMENT"]
+
+CORPORA = ("20newsgroups", "switchboard")
+CHECKPOINTS = 20
+
+
+def compute(setting: Setting, record: Record) -> None:
+    """Train both models and look at both parts at regular checkpoints."""
+    for corpus in CORPORA:
+        task = setting.task(corpus)
+        for seed in setting.seeds:
+            for name in ("Bayesian SMM", "NVDM"):
+
+                def curve(
+                    name: str = name, seed: int = seed, task: Any = task
+                ) -> dict[str, Any]:
+                    return _curve(setting, name, seed, task)
+
+                record.row({"corpus": corpus, "model": name, "seed": seed}, curve)
+
+
+def _curve(setting: Setting, name: str, seed: int, task: Any) -> dict[str, Any]:
+    k = setting.pick(200, 4)
+    model: Any
+    if name == "NVDM":
+        n_passes = setting.pick(60, 2)
+        model = make_nvdm(setting, k, seed, max_iter=n_passes, tol=0)
+    else:
+        n_passes = setting.pick(1000, 20)
+        model = BayesianSMM(
+            k,
+            solver="paper",
+            max_iter=n_passes,
+            tol=0,
+            device=setting.device,
+            random_state=seed,
+        )
+    every = max(1, n_passes // setting.pick(CHECKPOINTS, 2))
+    points: list[dict[str, float]] = []
+
+    def look(now: TrainingPass) -> None:
+        if now.epoch % every == 0:
+            frozen = now.snapshot()
+            train, test = (frozen.perplexity(x) for x in (task.train, task.test))
+            points.append(
+                {
+                    "pass": now.epoch,
+                    "train": train.per_document,
+                    "test": test.per_document,
+                    "ml": test.maximum_likelihood_per_document,
+                }
+            )
+
+    model.fit(task.train, callback=look)
+    return {"points": points}
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Give the least test perplexity, and that at the end."""
+    lines = []
+    for row in rows:
+        key, points = row["key"], row["points"]
+        best = min(points, key=lambda point: point["test"])
+        last = points[-1]
+        lines.append(
+            [
+                key["corpus"],
+                key["model"],
+                str(key["seed"]),
+                f"{last['train']:.0f}",
+                f"{best['test']:.0f} (pass {best['pass']})",
+                f"{last['test']:.0f}",
+                f"{100 * (last['test'] / best['test'] - 1):.1f} %",
+            ]
+        )
+    heading = [
+        "corpus",
+        "model",
+        ">seed",
+        ">training, at the end",
+        ">test, least",
+        ">test, at the end",
+        ">risen by",
+    ]
+    return "Perplexity per document (bound):\n\n" + markdown(heading, lines)
+
+
+def figure(rows: list[dict[str, Any]]) -> Figure:
+    """Draw test perplexities (lines) and training perplexities (dashes)."""
+    corpora = list(dict.fromkeys(row["key"]["corpus"] for row in rows))
+    drawn, panels = figures.blank(5.4 * len(corpora), 4.2, len(corpora))
+    for axes, corpus in zip(panels, corpora, strict=True):
+        shown: set[str] = set()
+        for row in rows:
+            key, points = row["key"], row["points"]
+            if key["corpus"] != corpus:
+                continue
+            colour = figures.PALETTE[0 if key["model"] == "Bayesian SMM" else 3]
+            part = [point["pass"] / points[-1]["pass"] for point in points]
+            for name, style in (("test", "-"), ("train", "--")):
+                label = f"{key['model']}, {name}"
+                axes.plot(
+                    part,
+                    [point[name] for point in points],
+                    style,
+                    color=colour,
+                    linewidth=1.3,
+                    label=None if label in shown else label,
+                )
+                shown.add(label)
+        axes.set_yscale("log")
+        axes.set_title(corpus)
+        axes.set_xlabel("part of the training")
+        axes.set_ylabel("perplexity per document (bound)")
+        axes.legend(fontsize=8)
+    return drawn
+
+
+EXPERIMENT = Experiment(
+    "perplexity-curves",
+    "Training and test perplexity at checkpoints, Bayesian SMM against NVDM",
+    "Figure 4",
+    compute,
+    table,
+    figure,
+)

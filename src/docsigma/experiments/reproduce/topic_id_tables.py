@@ -1,0 +1,144 @@
+"""Topic ID with every system of the paper, on 20 Newsgroups and on speech."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from docsigma.experiments.reproduce import related
+from docsigma.experiments.reproduce._printed import CITED, FISHER, NEWSGROUPS
+from docsigma.experiments.reproduce._setting import Experiment
+from docsigma.experiments.reproduce._systems import SYSTEMS
+from docsigma.experiments.reproduce._tables import markdown, over_seeds, spread
+
+if TYPE_CHECKING:
+    from docsigma.experiments.reproduce._record import Record
+    from docsigma.experiments.reproduce._setting import Setting
+
+__all__ = ["NEWSGROUPS_EXPERIMENT", "SPEECH_EXPERIMENT"]
+
+WINDOWS: tuple[tuple[int, int] | None, ...] = (None, (201, 300), (201, 400))
+TRANSCRIPTS = {"switchboard": "manual", "switchboard-asr": "automatic"}
+
+
+def _fill(
+    setting: Setting,
+    record: Record,
+    corpus: str,
+    window: tuple[int, int] | None = None,
+) -> None:
+    options = {} if window is None else {"words": window}
+    task = setting.task(corpus, **options)
+    named: dict[str, Any] = {"corpus": corpus}
+    if window is not None:
+        named["words"] = list(window)
+    for name, system in SYSTEMS.items():
+        if name == "ulmfit" and task.train_texts is None:
+            continue
+        if setting.quick and system.needs and not related.installed(system.needs):
+            continue
+        for seed in setting.seeds if system.seeded else setting.seeds[:1]:
+
+            def run(system: Any = system, seed: int = seed) -> dict[str, Any]:
+                return {"scores": system.run(setting, task, corpus, seed)}
+
+            record.row({**named, "system": name, "seed": seed}, run)
+
+
+def compute_newsgroups(setting: Setting, record: Record) -> None:
+    """Run every system."""
+    _fill(setting, record, "20newsgroups")
+
+
+def compute_speech(setting: Setting, record: Record) -> None:
+    """Run every system on whole sides and on windows of 100 and 200 words."""
+    for corpus in TRANSCRIPTS:
+        for window in setting.pick(WINDOWS, WINDOWS[:1]):
+            _fill(setting, record, corpus, window)
+
+
+def _scores(rows: list[dict[str, Any]], printed: Any) -> list[list[str]]:
+    lines = []
+    for key, runs in over_seeds(rows).items():
+        name = dict(key)["system"]
+        system = SYSTEMS[name]
+        for kind in runs[0]["scores"]:
+            seen = [run["scores"][kind] for run in runs]
+            theirs = printed(system.model, kind)
+            note = seen[0].get("note", "ours" if system.extension else "")
+            lines.append(
+                [
+                    system.model,
+                    kind,
+                    "-" if theirs is None else f"{theirs[0]:.2f} / {theirs[1]:.2f}",
+                    spread([score["accuracy"] for score in seen], 2),
+                    spread([score["cross_entropy"] for score in seen], 3),
+                    spread([score["ece"] for score in seen], 3),
+                    note,
+                ]
+            )
+    return lines
+
+
+HEADING = [
+    "model",
+    "classifier",
+    ">printed",
+    ">accuracy, %",
+    ">cross-entropy",
+    ">calibration error",
+    "",
+]
+
+
+def _cited(corpus: str) -> list[list[str]]:
+    return [
+        [model, kind, f"{accuracy:.2f} / -", "-", "-", "-", "cited by the paper"]
+        for where, model, kind, accuracy in CITED
+        if where == corpus
+    ]
+
+
+def table_newsgroups(rows: list[dict[str, Any]]) -> str:
+    """Give the paper's Table 4 with ours beside it."""
+    lines = _scores(rows, lambda model, kind: NEWSGROUPS.get((model, kind)))
+    return markdown(HEADING, [*_cited("20newsgroups"), *lines])
+
+
+def table_speech(rows: list[dict[str, Any]]) -> str:
+    """Give one table a corpus and window; the printed figures are Fisher's."""
+    parts = []
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        window = row["key"].get("words")
+        named = "whole sides" if window is None else f"words {window[0]} to {window[1]}"
+        groups.setdefault((row["key"]["corpus"], named), []).append(row)
+    for (corpus, named), some in groups.items():
+        transcripts = TRANSCRIPTS[corpus]
+
+        def printed(model: str, kind: str, transcripts: str = transcripts) -> Any:
+            return FISHER.get((transcripts, model, kind))
+
+        whole = named == "whole sides"
+        lines = _scores(some, printed if whole else lambda *_: None)
+        cited = _cited("fisher") if whole and transcripts == "manual" else []
+        parts.append(f"**{corpus}, {named}**\n\n" + markdown(HEADING, [*cited, *lines]))
+    return (
+        "The printed figures are of Fisher, which is licensed; Switchboard stands in "
+        "for it.\n\n" + "\n\n".join(parts)
+    )
+
+
+NEWSGROUPS_EXPERIMENT = Experiment(
+    "topic-id-20newsgroups",
+    "Topic ID on 20 Newsgroups, every system",
+    "Table 4",
+    compute_newsgroups,
+    table_newsgroups,
+)
+SPEECH_EXPERIMENT = Experiment(
+    "topic-id-speech",
+    "Topic ID on telephone speech, every system",
+    "Table 3",
+    compute_speech,
+    table_speech,
+)

@@ -1,0 +1,209 @@
+"""Hyper-parameters chosen on training documents alone, by a search that can go on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from docsigma._files import atomic_file
+from docsigma.classifiers import (
+    CrossValidatedLogisticRegression,
+    UncertainGaussianClassifier,
+)
+from docsigma.exceptions import InputError
+from docsigma.experiments.topic_id import judge
+from docsigma.models import BayesianSMM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    import scipy.sparse as sp
+
+__all__ = ["OBJECTIVES", "Space", "Tuned", "tune", "write_tuned"]
+
+OBJECTIVES = ("glcu", "lr", "perplexity")
+
+
+@dataclass(frozen=True)
+class Space:
+    """Where the search looks.
+
+    Attributes
+    ----------
+    n_components : tuple of int
+        Sizes to choose from.
+    l1, prior_precision : tuple of two floats
+        Least and greatest; searched by their logarithms.
+    """
+
+    n_components: tuple[int, ...] = (50, 100, 200)
+    l1: tuple[float, float] = (0.01, 10.0)
+    prior_precision: tuple[float, float] = (1.0, 100.0)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a search found.
+
+    Attributes
+    ----------
+    parameters : dict
+        Of :class:`~docsigma.models.bayesian_smm.BayesianSMM`.
+    value : float
+        What was minimised, on the held-out part.
+    trials : list of dict
+        All that was tried, the failed ones too.
+    """
+
+    parameters: dict[str, Any]
+    value: float
+    trials: list[dict[str, Any]]
+
+
+def tune(
+    counts: sp.csr_matrix,
+    labels: Sequence[str] | None,
+    *,
+    objective: str = "glcu",
+    space: Space | None = None,
+    n_trials: int = 20,
+    held_out: float = 0.2,
+    solver: str = "fast",
+    device: str = "auto",
+    random_state: int = 0,
+    journal: Path | None = None,
+    say: Callable[[str], object] | None = None,
+) -> Tuned:
+    """Search K, the l1 weight and the precision of the prior.
+
+    A part of the training documents is held out, of each class alike. A model is
+    trained on the others, which alone train the classifier too; it is judged on
+    the part held out, whose embeddings are of documents that the model has not seen.
+    The weight of LR is chosen by cross-validation inside the other part.
+
+    Parameters
+    ----------
+    counts : csr_matrix
+        The training documents; never the test documents.
+    labels : sequence of str or None
+        Their labels; None where the objective is perplexity.
+    objective : {"glcu", "lr", "perplexity"}
+        Cross-entropy of either classifier, or the bound's perplexity.
+    space : Space, default=None
+        Where to look.
+    n_trials : int, default=20
+        Models to train, those in `journal` included.
+    held_out : float, default=0.2
+        Part of the documents that is held out.
+    solver, device : str
+        Of the model.
+    random_state : int, default=0
+        Decides the part held out, the search and the models.
+    journal : Path, default=None
+        A file that keeps every trial, so that a search can go on.
+    say : callable, default=None
+        Told about each trial.
+
+    Returns
+    -------
+    Tuned
+    """
+    optuna = _optuna()
+    if objective not in OBJECTIVES:
+        raise InputError(
+            f"`objective` must be one of {', '.join(OBJECTIVES)}, got {objective!r}"
+        )
+    if labels is None and objective != "perplexity":
+        raise InputError(f"objective {objective!r} needs labels, the corpus has none")
+    space = Space() if space is None else space
+    rows = np.arange(counts.shape[0])
+    train, test = train_test_split(
+        rows, test_size=held_out, random_state=random_state, stratify=labels
+    )
+
+    def evaluate(trial: Any) -> float:
+        parameters = {
+            "n_components": trial.suggest_categorical(
+                "n_components", list(space.n_components)
+            ),
+            "l1": trial.suggest_float("l1", *space.l1, log=True),
+            "prior_precision": trial.suggest_float(
+                "prior_precision", *space.prior_precision, log=True
+            ),
+        }
+        model = BayesianSMM(
+            **parameters, solver=solver, device=device, random_state=random_state
+        ).fit(counts[train])
+        if labels is None or objective == "perplexity":
+            value = model.perplexity(counts[test]).corpus
+        else:
+            kept = np.asarray(labels)
+            value = _cross_entropy(
+                model, counts[train], kept[train], counts[test], kept[test], objective
+            )
+        if say is not None:
+            shown = ", ".join(f"{name} {x:.4g}" for name, x in parameters.items())
+            say(f"trial {trial.number}: {shown}: {value:.4f}")
+        return float(value)
+
+    storage = None
+    if journal is not None:
+        backend = optuna.storages.journal.JournalFileBackend(str(journal))
+        storage = optuna.storages.JournalStorage(backend)
+    study = optuna.create_study(
+        study_name=f"docsigma-{objective}",
+        storage=storage,
+        load_if_exists=True,
+        sampler=optuna.samplers.TPESampler(seed=random_state),
+    )
+    done = sum(trial.state.is_finished() for trial in study.trials)
+    study.optimize(evaluate, n_trials=max(0, n_trials - done))
+    trials = [
+        {**trial.params, "value": trial.value, "state": trial.state.name.lower()}
+        for trial in study.trials
+    ]
+    return Tuned(dict(study.best_params), float(study.best_value), trials)
+
+
+def write_tuned(path: Path, found: Tuned, settings: dict[str, Any]) -> None:
+    """Write what was found as JSON."""
+    report = {
+        **settings,
+        "parameters": found.parameters,
+        "value": found.value,
+        "trials": found.trials,
+    }
+    with atomic_file(path) as temporary:
+        temporary.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+
+
+def _optuna() -> Any:
+    try:
+        import optuna
+    except ImportError as error:
+        raise InputError("tuning needs: pip install docsigma[tune]") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+def _cross_entropy(
+    model: BayesianSMM,
+    train: sp.csr_matrix,
+    train_labels: Any,
+    test: sp.csr_matrix,
+    test_labels: Any,
+    objective: str,
+) -> float:
+    seen, unseen = model.posterior(train), model.posterior(test)
+    classifier: Any = CrossValidatedLogisticRegression()
+    inputs: tuple[Any, Any] = seen.mean, unseen.mean
+    if objective == "glcu":
+        classifier, inputs = UncertainGaussianClassifier(tol=1e-3), (seen, unseen)
+    classifier.fit(inputs[0], train_labels)
+    log_proba = classifier.predict_log_proba(inputs[1])
+    return judge(log_proba, list(test_labels), classifier.classes_)["cross_entropy"]

@@ -1,0 +1,189 @@
+"""Training of NVDM: the decoder and the encoder by turns."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from docsigma.exceptions import InputError
+from docsigma.inference.draws import generator, standard_normals
+from docsigma.inference.nvdm_network import CountBatch
+from docsigma.inference.trainer import Epoch, Trainer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scipy.sparse import csr_matrix
+    from torch import Tensor
+
+    from docsigma.inference.nvdm_network import NVDMNetwork
+    from docsigma.inference.sorted_words import CountsOnDisk
+
+__all__ = ["NVDMTrainer"]
+
+# The stop rule compares mean bounds of so many rounds.
+WINDOW = 5
+
+
+class NVDMTrainer(Trainer):
+    """The state of a training in rounds.
+
+    A round is `alternate_passes` passes over the corpus that move the decoder alone,
+    and as many that move the encoder alone. A pass goes through the documents in
+    minibatches, in an order of its own; a step of Adam follows the mean of the
+    batch's bounds. An epoch of the history is a round; its bound and its KL are those
+    met in the last pass, each document's at the weights of the time.
+
+    Parameters
+    ----------
+    counts : csr_matrix or CountsOnDisk
+        The training documents.
+    network : NVDMNetwork
+        Where training starts; moved in place.
+    alternate_passes : int
+        Passes of each half in a round.
+    learning_rate : float
+        Adam's step size.
+    batch_size : int
+        Documents in a minibatch.
+    n_draws : int
+        Draws a document and step.
+    seed : int
+        With the numbers of round and pass, decides the order and the noise.
+    """
+
+    def __init__(
+        self,
+        counts: csr_matrix | CountsOnDisk,
+        network: NVDMNetwork,
+        *,
+        alternate_passes: int,
+        learning_rate: float,
+        batch_size: int,
+        n_draws: int,
+        seed: int,
+    ) -> None:
+        super().__init__(seed)
+        self.counts = counts
+        self.network = network
+        self.alternate_passes = alternate_passes
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.n_draws = n_draws
+        self._halves = {"decoder": network.decoder, "encoder": network.encoder}
+        self._optimizers = {
+            half: torch.optim.Adam(tensors.values(), lr=learning_rate, fused=True)
+            for half, tensors in self._halves.items()
+        }
+
+    @property
+    def n_documents(self) -> int:
+        """Documents of the corpus."""
+        return int(self.counts.shape[0])
+
+    def fitted(self) -> tuple[Tensor, Tensor]:
+        """Give R and b of the decoder."""
+        decoder = self.network.decoder
+        return decoder["loadings"].detach(), decoder["bias"].detach()
+
+    def run(
+        self,
+        max_iter: int,
+        tol: float,
+        callback: Callable[[Trainer], object] | None = None,
+    ) -> bool:
+        """Go on until the bound stands still or `max_iter` rounds are done.
+
+        `callback` is called after each round; a true answer ends the training.
+
+        Returns
+        -------
+        bool
+            Whether the bound converged.
+        """
+        started = time.perf_counter() - self._seconds_before
+        while self.epoch < max_iter:
+            if self._converged(tol):
+                return True
+            self._round(lambda: time.perf_counter() - started)
+            if callback is not None and callback(self):
+                return False
+        return self._converged(tol)
+
+    def _converged(self, tol: float) -> bool:
+        if tol <= 0 or self.epoch < 2 * WINDOW:
+            return False
+        bounds = [epoch.bound for epoch in self.history]
+        latest = sum(bounds[-WINDOW:]) / WINDOW
+        before = sum(bounds[-2 * WINDOW : -WINDOW]) / WINDOW
+        return latest - before <= tol * abs(latest) * WINDOW
+
+    def _round(self, clock: Callable[[], float]) -> None:
+        bound = kl = 0.0
+        for turn, half in enumerate(self._halves):
+            for number in range(self.alternate_passes):
+                bound, kl = self._pass(half, turn * self.alternate_passes + number)
+        if not math.isfinite(bound):
+            raise InputError(
+                f"training diverged in round {self.epoch + 1}, the bound is {bound}; "
+                f"`learning_rate` should be less than {self.learning_rate:g}"
+            )
+        loadings, _ = self.fitted()
+        sparsity = float((loadings == 0).double().mean())
+        self.history.append(
+            Epoch(self.epoch + 1, bound, kl / self.n_documents, sparsity, clock())
+        )
+
+    def _pass(self, half: str, number: int) -> tuple[float, float]:
+        """Move one half through all documents; give the sums of bound and KL."""
+        source = generator(self.seed, self.epoch, number)
+        like, _ = self.fitted()
+        for name, tensors in self._halves.items():
+            for tensor in tensors.values():
+                tensor.requires_grad_(name == half)
+        optimizer = self._optimizers[half]
+        order = torch.randperm(self.n_documents, generator=source).numpy()
+        # Summed on the device: a look at every step would make it wait.
+        sums = torch.zeros(2, dtype=torch.float64, device=like.device)
+        for start in range(0, len(order), self.batch_size):
+            rows = order[start : start + self.batch_size]
+            batch = CountBatch.from_csr(self.counts[rows], like)
+            shape = (len(rows), self.n_draws, self.network.n_components)
+            bound, kl = self.network.bound(batch, standard_normals(shape, source, like))
+            optimizer.zero_grad()
+            torch.autograd.backward(-bound.mean())
+            optimizer.step()
+            sums += torch.stack([bound.detach().sum(), kl.detach().sum()])
+        optimizer.zero_grad()
+        for tensor in self._halves[half].values():
+            tensor.requires_grad_(False)
+        total, divergence = sums.tolist()
+        return total, divergence
+
+    def state(self) -> dict[str, Tensor]:
+        """Give every tensor a checkpoint must hold to go on bit for bit."""
+        state = {}
+        for half, tensors in self._halves.items():
+            moments = self._optimizers[half].state
+            for name, tensor in tensors.items():
+                state[f"{half}.{name}"] = tensor
+                for part, value in moments[tensor].items():
+                    state[f"adam.{half}.{name}/{part}"] = value
+        return state
+
+    def restore(self, state: dict[str, Tensor], history: list[dict[str, Any]]) -> None:
+        """Take up the state that :meth:`state` gave, and its history."""
+        for half, tensors in self._halves.items():
+            moments = self._optimizers[half].state
+            for name, tensor in tensors.items():
+                tensor.copy_(state[f"{half}.{name}"])
+                start = f"adam.{half}.{name}/"
+                moments[tensor] = {
+                    key.removeprefix(start): value.to(tensor.device, copy=True)
+                    for key, value in state.items()
+                    if key.startswith(start)
+                }
+        self._restore_history(history)

@@ -1,0 +1,86 @@
+"""`docsigma reproduce`: every experiment in its small version, and what a run keeps."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from docsigma.exceptions import InputError
+from docsigma.experiments.reproduce import EXPERIMENTS, reproduce
+from docsigma.experiments.reproduce._printed import FISHER, NEWSGROUPS
+from docsigma.experiments.reproduce._record import Record
+from docsigma.experiments.reproduce._setting import Setting
+from docsigma.experiments.reproduce._systems import SYSTEMS
+from running import refuse, succeed
+
+QUICK = Setting(quick=True, device="cpu", seeds=(0,))
+VARYING = {"seconds", "fit_seconds", "predict_seconds", "date", "versions", "machine"}
+
+
+def figures_of(value):
+    if isinstance(value, dict):
+        return {k: figures_of(v) for k, v in value.items() if k not in VARYING}
+    if isinstance(value, list):
+        return [figures_of(part) for part in value]
+    return value
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_runs_and_comes_back_when_its_file_is_deleted(name, tmp_path):
+    written = reproduce(name, tmp_path, QUICK)
+    assert all(path.stat().st_size > 0 for path in written)
+    file = tmp_path / f"{name}.json"
+    before = figures_of(json.loads(file.read_text()))
+    page = (tmp_path / f"{name}.md").read_text()
+    assert "nan" not in page
+    file.unlink()
+    reproduce(name, tmp_path, QUICK)
+    assert figures_of(json.loads(file.read_text())) == before
+    assert (tmp_path / f"{name}.md").read_text() == page
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path):
+    file = tmp_path / "results.json"
+    record = Record(file, {"experiment": "a"})
+    record.row({"seed": 0}, lambda: {"x": 1})
+
+    def fail():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        record.row({"seed": 1}, fail)
+    again = Record(file, {"experiment": "a"})
+    assert again.row({"seed": 0}, fail)["x"] == 1
+    assert again.row({"seed": 1}, lambda: {"x": 2})["x"] == 2
+    assert [row["x"] for row in Record(file, {"experiment": "a"})] == [1, 2]
+
+
+def test_results_of_another_run_are_not_mixed_in(tmp_path):
+    file = tmp_path / "results.json"
+    Record(file, {"experiment": "a", "quick": True}).row({"seed": 0}, dict)
+    with pytest.raises(InputError, match=r"results.json holds another run: quick is T"):
+        Record(file, {"experiment": "a", "quick": False})
+    file.write_text("{")
+    with pytest.raises(InputError, match=r"results.json holds no results"):
+        Record(file, {"experiment": "a"})
+
+
+def test_every_printed_system_has_a_row():
+    models = {system.model for system in SYSTEMS.values()}
+    printed = {model for model, _ in NEWSGROUPS} | {model for _, model, _ in FISHER}
+    assert printed <= models
+
+
+def test_the_command_lists_runs_and_refuses(tmp_path, capsys):
+    listed = succeed(capsys, "reproduce", "--list")
+    assert all(name in listed for name in EXPERIMENTS)
+    shown = succeed(
+        capsys,
+        *("reproduce", "uncertainty-length", "--quick", "--seeds", "1"),
+        *("--out", str(tmp_path)),
+    )
+    assert "Rank correlation" in shown
+    assert "uncertainty-length.png" in shown
+    assert "no experiment 'nothing'" in refuse(capsys, "reproduce", "nothing")
+    assert "--list" in refuse(capsys, "reproduce")

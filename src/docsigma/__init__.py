@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     )
     from docsigma.classifiers import SelectedNaiveBayes as SelectedNaiveBayes
     from docsigma.classifiers import TopicClassifier as TopicClassifier
+    from docsigma.classifiers import ULMFiTClassifier as ULMFiTClassifier
     from docsigma.classifiers import (
         UncertainGaussianClassifier as UncertainGaussianClassifier,
     )
@@ -50,6 +51,7 @@ _HOME = {
     "SMM": "docsigma.models",
     "SelectedNaiveBayes": "docsigma.classifiers",
     "TopicClassifier": "docsigma.classifiers",
+    "ULMFiTClassifier": "docsigma.classifiers",
     "UncertainGaussianClassifier": "docsigma.classifiers",
     "Vocabulary": "docsigma.counts",
     "load_corpus": "docsigma.corpora",

@@ -22,7 +22,7 @@ def two_stages(monkeypatch):
 def test_it_is_the_default_and_knows_its_passes():
     model = BayesianSMM()
     assert model.solver == "fast"
-    assert model.n_passes == 10
+    assert model.n_passes == 11
     assert BayesianSMM(solver="paper").n_passes == 1000
     assert BayesianSMM(max_iter=3).n_passes == 3
 

@@ -39,7 +39,7 @@ SAMPLE, BLOCK = 20_000, 8192
 # Part of a Newton step that the posteriors take, in the first pass and in the last.
 DAMPING = (0.6, 0.4)
 # The curvature of the words is looked up again after this many batches; the variances
-# in the last pass of a stage and every eighth, which saves a product in the others.
+# in the first pass, the last of a stage and every eighth: that saves a product.
 BASIS_EVERY, CURVED_EVERY = 12, 8
 BATCHES_KEY = 2**34
 # The stop rule compares mean bounds of so many passes at least.
@@ -305,7 +305,8 @@ class FastTrainer(Trainer):
         n_passes = sum(stage.n_passes for stage in self.stages)
         progress = self.epoch / max(1, n_passes - 1)
         damping = DAMPING[0] + (DAMPING[1] - DAMPING[0]) * progress
-        curved = at % CURVED_EVERY == 0 or at == stage.n_passes - 1
+        regular = self.epoch == 0 or (at + 1) % CURVED_EVERY == 0
+        curved = regular or at == stage.n_passes - 1
         for number, batch in enumerate(batches):
             rows = self._batches[batch]
             key = generator(self.seed, self.epoch, number)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["fast_passes", "like", "make_stream", "make_trainer", "n_tokens"]
 
-FAST_PASSES, PAPER_PASSES = 10, 1000
+FAST_PASSES, PAPER_PASSES = 11, 1000
 FAST_RATE, PAPER_RATE = 0.04, 0.01
 # Passes over a corpus of fewer documents grow by the square root, up to a limit.
 SMALL, MOST_PASSES = 10_000, 100

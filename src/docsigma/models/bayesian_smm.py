@@ -69,7 +69,7 @@ class BayesianSMM(SubspaceModel):
         Algorithm 1 as printed: passes over the whole corpus, Adam on the posteriors,
         orthant-wise Adam on T, and needs several hundred.
     max_iter : int or None, default=None
-        Passes over the corpus at the most; None means 1000 for ``"paper"`` and 10 for
+        Passes over the corpus at the most; None means 1000 for ``"paper"`` and 11 for
         ``"fast"``, whose learning rate falls over as many, or more on less than ten
         thousand documents or with more than 100 components.
     tol : float, default=1e-6

@@ -1,6 +1,6 @@
 """Whole fits and embeddings on a GPU: seconds, documents a second, bound, agreement.
 
-    python benchmarks/gpu_fit.py --json benchmarks/results/gpu-fit.json
+    python benchmarks/gpu_fit.py --json benchmarks/results/fit-gpu.json
 
 Times are of the second run: the first compiles the kernels. `paper` is Algorithm 1 with
 600 passes, the bound to reach.

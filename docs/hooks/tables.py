@@ -403,7 +403,43 @@ def _big(reports: Reports) -> str:
     return "\n\n".join(parts)
 
 
+def _fit(reports: Reports) -> str:
+    parts = []
+    for _, report in reports:
+        rows = [
+            f"{row['n_components']}|{row.get('solver', 'fast')}|"
+            f"{row.get('precision', 'tf32')}|{row['n_iter']}|{row['fit_seconds']:.2f}|"
+            f"{row['embed_documents_per_second']:.0f}|"
+            f"{row['embed_many_documents_per_second']:.0f}|"
+            f"{row['perplexity']:.1f} / {row['perplexity_per_document']:.1f}"
+            for row in report["rows"]
+        ]
+        head = (
+            ">K|solver|precision|>passes|>fit, s|>embedded, documents/s|"
+            ">the same, 16 times as many|>perplexity"
+        )
+        parts += [f"{report['device']}, torch {report['torch']}.", _rows(head, rows)]
+    return "\n\n".join(parts)
+
+
+def _estep(reports: Reports) -> str:
+    rows = [
+        f"{row['corpus']}|{row['n_documents']}|{row['K']}|"
+        f"{row['lower_at_most_percent']:.2f}|{row['mean_lower_percent']:.3f}|"
+        f"{row['sweeps']:.1f}|{row['times_faster']:.0f}"
+        for _, report in reports
+        for row in report
+    ]
+    head = (
+        "corpus|>documents|>K|>lower at most, %|>lower on average, %|"
+        ">sweeps a document|>times as fast"
+    )
+    return _rows(head, rows)
+
+
 TABLES: dict[str, Callable[[Reports], str]] = {
+    "fit": _fit,
+    "estep": _estep,
     "perplexity": _perplexity,
     "memory": _memory,
     "primitive": _primitive,

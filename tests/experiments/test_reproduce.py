@@ -84,3 +84,15 @@ def test_the_command_lists_runs_and_refuses(tmp_path, capsys):
     assert "uncertainty-length.png" in shown
     assert "no experiment 'nothing'" in refuse(capsys, "reproduce", "nothing")
     assert "--list" in refuse(capsys, "reproduce")
+    wrong = refuse(capsys, "reproduce", "topic-id-speech", "--system", "magic")
+    assert "no system 'magic'; there are tfidf" in wrong
+
+
+def test_some_systems_can_be_run_apart(tmp_path):
+    for systems in (["tfidf"], ["lda", "naive-bayes"]):
+        setting = Setting(
+            quick=True, device="cpu", seeds=(0,), options={"systems": systems}
+        )
+        reproduce("topic-id-20newsgroups", tmp_path, setting)
+    rows = json.loads((tmp_path / "topic-id-20newsgroups.json").read_text())["rows"]
+    assert [row["key"]["system"] for row in rows] == ["tfidf", "naive-bayes", "lda"]

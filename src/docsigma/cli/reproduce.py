@@ -26,6 +26,10 @@ def reproduce(
     ] = False,
     device: Annotated[str, typer.Option(help="Where models are trained.")] = "auto",
     seeds: Annotated[int, typer.Option(min=1, help="Runs, of seeds 0, 1, ...")] = 3,
+    system: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this system of a topic ID table; may be repeated."),
+    ] = None,
     ulmfit_weights: Annotated[
         Path | None, typer.Option(help="fastai's wt103 weights, for ULMFiT's rows.")
     ] = None,
@@ -47,7 +51,7 @@ def reproduce(
         quick=quick,
         device=device,
         seeds=tuple(range(seeds)),
-        options={"ulmfit_weights": ulmfit_weights},
+        options={"ulmfit_weights": ulmfit_weights, "systems": system},
     )
     written = run(name, out, setting, say=lambda line: typer.echo(line, err=True))
     page = next(path for path in written if path.suffix == ".md")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import TYPE_CHECKING
 
 from docsigma._files import atomic_file
@@ -16,6 +17,7 @@ from docsigma.experiments.reproduce import (
     uncertainty_length,
 )
 from docsigma.experiments.reproduce._record import Record
+from docsigma.experiments.reproduce._systems import SYSTEMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +44,10 @@ EXPERIMENTS: dict[str, Experiment] = {
         uncertainty_length.EXPERIMENT,
     )
 }
+
+
+def _can_draw() -> bool:
+    return importlib.util.find_spec("matplotlib") is not None
 
 
 def reproduce(
@@ -77,6 +83,11 @@ def reproduce(
         raise InputError(
             f"there is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}"
         )
+    for system in setting.options.get("systems") or ():
+        if system not in SYSTEMS:
+            raise InputError(
+                f"there is no system {system!r}; there are {', '.join(SYSTEMS)}"
+            )
     experiment = EXPERIMENTS[name]
     heading = {
         "experiment": name,
@@ -93,7 +104,10 @@ def reproduce(
     with atomic_file(page) as temporary:
         temporary.write_text(text, "utf-8")
     written = [record.path, page]
-    if experiment.figure is not None:
+    if experiment.figure is not None and not _can_draw():
+        if say is not None:
+            say("no figure was drawn: matplotlib is not installed")
+    elif experiment.figure is not None:
         picture = f"{name}.png"
         save_figures({picture: experiment.figure(record.rows)}, folder)
         written.append(folder / picture)

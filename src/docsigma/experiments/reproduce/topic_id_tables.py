@@ -31,8 +31,9 @@ def _fill(
     named: dict[str, Any] = {"corpus": corpus}
     if window is not None:
         named["words"] = list(window)
+    wanted = setting.options.get("systems") or SYSTEMS
     for name, system in SYSTEMS.items():
-        if name == "ulmfit" and task.train_texts is None:
+        if name not in wanted or (name == "ulmfit" and task.train_texts is None):
             continue
         if setting.quick and system.needs and not related.installed(system.needs):
             continue
@@ -58,6 +59,8 @@ def compute_speech(setting: Setting, record: Record) -> None:
 
 def _scores(rows: list[dict[str, Any]], printed: Any) -> list[list[str]]:
     lines = []
+    order = list(SYSTEMS)
+    rows = sorted(rows, key=lambda row: order.index(row["key"]["system"]))
     for key, runs in over_seeds(rows).items():
         name = dict(key)["system"]
         system = SYSTEMS[name]

@@ -1,0 +1,38 @@
+"""The experiments where the command line's libraries are missing, as on a bare GPU.
+
+python -m docsigma.experiments.reproduce NAME --out results --seeds 3
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from docsigma.experiments.reproduce import EXPERIMENTS, reproduce
+from docsigma.experiments.reproduce._setting import Setting
+
+
+def main() -> None:
+    """Run experiments one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("names", nargs="+", choices=EXPERIMENTS)
+    parser.add_argument("--out", type=Path, default=Path("results"))
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--systems", nargs="+", help="of a topic ID table")
+    parser.add_argument("--ulmfit-weights", type=Path)
+    chosen = parser.parse_args()
+    setting = Setting(
+        quick=chosen.quick,
+        device=chosen.device,
+        seeds=tuple(range(chosen.seeds)),
+        options={"ulmfit_weights": chosen.ulmfit_weights, "systems": chosen.systems},
+    )
+    for name in chosen.names:
+        for path in reproduce(name, chosen.out, setting, say=print):
+            print(path)
+
+
+if __name__ == "__main__":
+    main()

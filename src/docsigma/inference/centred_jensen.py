@@ -147,7 +147,14 @@ def infer_posterior(
     tokens = counts.n_tokens
     short = torch.nonzero((tokens > 0) & (tokens <= SHORT))[:, 0]
     if len(short):
-        better = polish(counts[short.cpu().numpy()], loadings, bias, prior, q[short])
+        better = polish(
+            counts[short.cpu().numpy()],
+            loadings,
+            bias,
+            prior,
+            q[short],
+            bound[short.cpu()],
+        )
         q.mean[short], q.log_std[short] = better.mean.to(mean), better.log_std.to(mean)
     return Inferred(q, n_iter, converged, bound)
 

@@ -62,3 +62,14 @@ def test_a_short_document_does_not_depend_on_its_neighbours():
         torch.testing.assert_close(
             alone.log_std[0], whole.log_std[d], atol=1e-8, rtol=0
         )
+
+
+def test_nothing_is_done_where_nothing_is_to_gain():
+    problem = toy(3, n=20, v=50, tokens=3)
+    problem.loadings = problem.loadings * 0
+    found = infer(problem)
+    assert (found.mean == 0).all()
+    prior_std = problem.prior.precision**-0.5
+    torch.testing.assert_close(
+        found.log_std.exp(), torch.full_like(found.mean, prior_std)
+    )

@@ -88,16 +88,14 @@ def polish(
         wanting.append(rows[loose.cpu()])
     noisy = torch.cat(wanting)
     for n_draws in DRAWS:
-        again = []
-        for rows in torch.split(noisy, POINTS // n_draws):
+        again = [noisy[:0]]
+        for rows in torch.split(noisy, POINTS // n_draws) if len(noisy) else ():
             some = counts.like(bias, rows.numpy())
             climb = _Climb(some, words, basis, prior, workspace)
             q, unsure = climb.run(result[rows], n_draws)
             result.mean[rows], result.log_std[rows] = q.mean, q.log_std
             again.append(rows[unsure.cpu()])
         noisy = torch.cat(again)
-        if len(noisy) == 0:
-            break
     return result
 
 

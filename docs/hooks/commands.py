@@ -70,6 +70,8 @@ def _argument(parameter: Any) -> str:
 def _kind(hint: Any) -> str:
     if isinstance(hint, types.UnionType):
         hint = next(part for part in typing.get_args(hint) if part is not type(None))
+    if typing.get_origin(hint) is list:
+        hint = typing.get_args(hint)[0]
     if isinstance(hint, enum.EnumType):
         return "/".join(str(member.value) for member in hint)
     return _KINDS[hint]

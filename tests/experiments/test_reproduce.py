@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ from docsigma.experiments.reproduce._printed import FISHER, NEWSGROUPS
 from docsigma.experiments.reproduce._record import Record
 from docsigma.experiments.reproduce._setting import Setting
 from docsigma.experiments.reproduce._systems import SYSTEMS
-from running import refuse, succeed
+from running import refuse, run, succeed
 
 QUICK = Setting(quick=True, device="cpu", seeds=(0,))
 VARYING = {"seconds", "fit_seconds", "predict_seconds", "date", "versions", "machine"}
@@ -86,6 +87,23 @@ def test_the_command_lists_runs_and_refuses(tmp_path, capsys):
     assert "--list" in refuse(capsys, "reproduce")
     wrong = refuse(capsys, "reproduce", "topic-id-speech", "--system", "magic")
     assert "no system 'magic'; there are tfidf" in wrong
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_any_work(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    asked = ("reproduce", "convergence", "--quick", "--out", tmp_path / "file" / "x")
+    assert "cannot make the folder" in refuse(capsys, *asked)
+
+
+def test_ctrl_c_says_what_was_kept(tmp_path, capsys, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    found = EXPERIMENTS["convergence"]
+    monkeypatch.setitem(EXPERIMENTS, "convergence", replace(found, compute=stop))
+    code, _, err = run(capsys, "reproduce", "convergence", "--out", tmp_path)
+    assert code == 130
+    assert "convergence.json, and the same command goes on" in err
 
 
 def test_some_systems_can_be_run_apart(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from docsigma.exceptions import InputError
 from docsigma.experiments.reproduce._setting import Setting
 from docsigma.experiments.tune import Space, tune
+from running import refuse, succeed
 
 SPACE = Space(n_components=(2, 4))
 
@@ -63,3 +64,37 @@ def test_json_can_hold_what_was_found(task, tmp_path):
     read = json.loads((tmp_path / "found.json").read_text())
     assert read["parameters"] == found.parameters
     assert read["corpus"] == "any"
+
+
+def test_another_search_is_not_mixed_in(task, tmp_path):
+    journal = tmp_path / "search.journal"
+    settings = {"objective": "perplexity", "n_trials": 1, "journal": journal}
+    tune(task.train, None, space=SPACE, device="cpu", **settings)
+    with pytest.raises(InputError, match=r"search.journal holds another search"):
+        tune(task.train[:100], None, space=SPACE, device="cpu", **settings)
+
+
+def test_classes_that_cannot_be_divided_are_named(task):
+    labels = ["alone", *task.train_labels[1:]]
+    with pytest.raises(InputError, match=r"40 of 200 documents.*the smallest of 1"):
+        tune(task.train, labels, space=SPACE)
+
+
+def test_the_command_refuses_in_one_sentence(tmp_path, capsys):
+    file, out = tmp_path / "documents.csv", tmp_path / "found.json"
+    file.write_text("id,text,topic\na,cats purr cats,x\nb,cats purr dogs,x\n")
+    assert "needs labels" in refuse(capsys, "tune", file, "--out", out)
+    file.write_text("id,text,label\na,cats purr cats,x\nb,cats purr dogs,y\n")
+    assert "the smallest of 1" in refuse(capsys, "tune", file, "--out", out)
+    assert [path.name for path in tmp_path.iterdir()] == ["documents.csv"]
+
+
+def test_the_command_searches_without_labels_for_perplexity(tmp_path, capsys):
+    out = tmp_path / "found.json"
+    shown = succeed(
+        capsys,
+        *("tune", "synthetic", "--out", out, "--objective", "perplexity"),
+        *("--components", "2", "--trials", "1"),
+    )
+    assert "best of 1: n_components 2" in shown
+    assert json.loads(out.read_text())["corpus"] == "synthetic"

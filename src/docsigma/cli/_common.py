@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -16,6 +17,8 @@ from docsigma._files import check_replaceable
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.table import Table
 
     from docsigma.corpora import Documents, ShardedCounts
@@ -35,6 +38,7 @@ __all__ = [
     "check_same_words",
     "check_writable",
     "count_for",
+    "going_on",
     "load_model",
     "number",
     "print_json",
@@ -195,6 +199,17 @@ def stored_counts(counts: ShardedCounts, rows: slice) -> CountedDocuments:
         np.zeros_like(n_tokens) if unknown is None else unknown[rows].astype(np.int64)
     )
     return CountedDocuments(counts[rows], n_tokens, n_unknown)
+
+
+@contextlib.contextmanager
+def going_on(kept: str) -> Iterator[None]:
+    """Say on Ctrl-C what was kept, for a command that can go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        message = f"docsigma: stopped; {kept}, and the same command goes on"
+        typer.echo(message, err=True)
+        raise typer.Exit(130) from None
 
 
 def check_writable(path: Path, *, folder: bool = False) -> None:

@@ -53,7 +53,8 @@ def reproduce(
         seeds=tuple(range(seeds)),
         options={"ulmfit_weights": ulmfit_weights, "systems": system},
     )
-    written = run(name, out, setting, say=lambda line: typer.echo(line, err=True))
+    with _common.going_on(f"the rows that are done are in {out / f'{name}.json'}"):
+        written = run(name, out, setting, say=lambda line: typer.echo(line, err=True))
     page = next(path for path in written if path.suffix == ".md")
     typer.echo(page.read_text("utf-8"))
     typer.echo(f"written: {', '.join(map(str, written))}")

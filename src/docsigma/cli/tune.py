@@ -14,7 +14,7 @@ __all__ = ["tune"]
 
 
 def tune(
-    corpus: Annotated[str, typer.Argument(help="A labelled corpus, by name.")],
+    corpus: Annotated[str, typer.Argument(help="Corpus: a name, or a file or folder.")],
     out: Annotated[Path, typer.Option(help="JSON file for what was found.")],
     objective: Annotated[
         str, typer.Option(help="What to minimise: glcu, lr or perplexity.")
@@ -28,7 +28,8 @@ def tune(
     seed: Annotated[int, typer.Option(help="Decides the whole search.")] = 0,
 ) -> None:
     """Search K, l1 and the prior's precision; a stopped search goes on."""
-    from docsigma.experiments.topic_id import load_task
+    from docsigma.corpora import load_corpus
+    from docsigma.experiments.topic_id import count_parts
     from docsigma.experiments.tune import Space, write_tuned
     from docsigma.experiments.tune import tune as search
 
@@ -39,19 +40,22 @@ def tune(
             f"--components must be whole numbers with commas, got {components!r}"
         ) from error
     _common.check_writable(out)
-    task = load_task(corpus)
-    found = search(
-        task.train,
-        task.train_labels,
-        objective=objective,
-        space=Space(n_components=sizes),
-        n_trials=trials,
-        solver=solver,
-        device=device,
-        random_state=seed,
-        journal=out.with_suffix(".journal"),
-        say=lambda line: typer.echo(line, err=True),
-    )
+    documents = load_corpus(corpus)
+    counts, _ = count_parts(documents)
+    journal = out.with_suffix(".journal")
+    with _common.going_on(f"the trials that are done are in {journal}"):
+        found = search(
+            counts,
+            documents.train.labels,
+            objective=objective,
+            space=Space(n_components=sizes),
+            n_trials=trials,
+            solver=solver,
+            device=device,
+            random_state=seed,
+            journal=journal,
+            say=lambda line: typer.echo(line, err=True),
+        )
     settings = {"corpus": corpus, "objective": objective, "seed": seed}
     write_tuned(out, found, settings | {"solver": solver})
     shown = ", ".join(f"{name} {x:.4g}" for name, x in found.parameters.items())

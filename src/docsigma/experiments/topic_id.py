@@ -42,9 +42,17 @@ if TYPE_CHECKING:
 
     import scipy.sparse as sp
 
+    from docsigma.corpora import Corpus
     from docsigma.posterior import GaussianPosterior
 
-__all__ = ["Task", "classify", "judge", "load_task", "tfidf_baseline"]
+__all__ = [
+    "Task",
+    "classify",
+    "count_parts",
+    "judge",
+    "load_task",
+    "tfidf_baseline",
+]
 
 
 class Task:
@@ -81,21 +89,21 @@ def load_task(name: str, **options: Any) -> Task:
     """Load a corpus with labels and count it; words of two training documents stay."""
     corpus = load_corpus(name, **options)
     train, test = corpus.train, corpus.test
-    assert train.labels is not None
-    assert test.labels is not None
+    if train.labels is None or test.labels is None:
+        raise InputError(f"the corpus {name} has no labels: topic ID needs them")
+    counts = count_parts(corpus)
+    return Task(*counts, train.labels, test.labels, train.texts, test.texts)
+
+
+def count_parts(corpus: Corpus) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    """Count both parts of a corpus by the words of two training documents."""
+    train, test = corpus.train, corpus.test
     if train.texts is not None:
         words, counted = Vocabulary.fit_count(train.texts, min_df=2)
-        return Task(
-            counted.counts,
-            words.count_documents(test).counts,
-            train.labels,
-            test.labels,
-            train.texts,
-            test.texts,
-        )
+        return counted.counts, words.count_documents(test).counts
     assert train.counts is not None
     assert test.counts is not None
-    return Task(train.counts, test.counts, train.labels, test.labels)
+    return train.counts, test.counts
 
 
 def judge(log_proba: Any, labels: list[str], classes: Any) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import scipy.sparse as sp
+    from numpy.typing import NDArray
 
 __all__ = ["OBJECTIVES", "Space", "Tuned", "tune", "write_tuned"]
 
@@ -121,10 +122,7 @@ def tune(
     if labels is None and objective != "perplexity":
         raise InputError(f"objective {objective!r} needs labels, the corpus has none")
     space = Space() if space is None else space
-    rows = np.arange(counts.shape[0])
-    train, test = train_test_split(
-        rows, test_size=held_out, random_state=random_state, stratify=labels
-    )
+    train, test = _hold_out(counts.shape[0], labels, held_out, random_state)
 
     def evaluate(trial: Any) -> float:
         parameters = {
@@ -161,6 +159,22 @@ def tune(
         load_if_exists=True,
         sampler=optuna.samplers.TPESampler(seed=random_state),
     )
+    settings = {
+        "n_documents": counts.shape[0],
+        "n_tokens": float(counts.sum()),
+        "space": asdict(space),
+        "held_out": held_out,
+        "solver": solver,
+        "random_state": random_state,
+    }
+    # As the journal gives them back: without tuples.
+    settings = json.loads(json.dumps(settings))
+    if study.user_attrs.get("settings", settings) != settings:
+        raise InputError(
+            f"{journal} holds another search: other documents or settings; "
+            "move it away to begin anew"
+        )
+    study.set_user_attr("settings", settings)
     done = sum(trial.state.is_finished() for trial in study.trials)
     study.optimize(evaluate, n_trials=max(0, n_trials - done))
     trials = [
@@ -180,6 +194,33 @@ def write_tuned(path: Path, found: Tuned, settings: dict[str, Any]) -> None:
     }
     with atomic_file(path) as temporary:
         temporary.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+
+
+def _hold_out(
+    n_documents: int,
+    labels: Sequence[str] | None,
+    part: float,
+    random_state: int,
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Divide documents, of each class alike."""
+    n_held = int(np.ceil(part * n_documents))
+    least, n_classes = n_documents, 1
+    if labels is not None:
+        _, sizes = np.unique(np.asarray(labels), return_counts=True)
+        least, n_classes = int(sizes.min()), len(sizes)
+    if least < 2 or not n_classes <= n_held <= n_documents - n_classes:
+        raise InputError(
+            f"{n_held} of {n_documents} documents cannot be held out: there are "
+            f"{n_classes} classes, the smallest of {least}, and each must be in "
+            "both parts"
+        )
+    train, test = train_test_split(
+        np.arange(n_documents),
+        test_size=n_held,
+        random_state=random_state,
+        stratify=labels,
+    )
+    return train, test
 
 
 def _optuna() -> Any:

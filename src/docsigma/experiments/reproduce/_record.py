@@ -108,7 +108,6 @@ class Record:
 
     def write(self) -> None:
         """Write the file, whole."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         report = {**self.heading, "rows": self.rows}
         with atomic_file(self.path) as temporary:
             temporary.write_text(json.dumps(report, indent=1) + "\n", "utf-8")

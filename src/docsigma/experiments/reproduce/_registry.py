@@ -89,6 +89,12 @@ def reproduce(
                 f"there is no system {system!r}; there are {', '.join(SYSTEMS)}"
             )
     experiment = EXPERIMENTS[name]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot make the folder {folder}: {error.strerror}"
+        ) from error
     heading = {
         "experiment": name,
         "shows": experiment.shows,

@@ -1,5 +1,5 @@
 # docsigma: every command sets up what it needs.
-#   make demo    fit, embed and plot the embedded corpus (about three minutes)
+#   make demo    fit, embed and plot the embedded corpus (a minute or two)
 #   make test    lint, types, tests, documentation
 #   make setup lint docs bench clean
 

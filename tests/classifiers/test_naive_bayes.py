@@ -7,14 +7,14 @@ from scipy.special import log_softmax
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from docsigma.classifiers.naive_bayes import (
-    SelectedNaiveBayes,
-    _deal,
+from docsigma.classifiers._labels import deal_folds
+from docsigma.classifiers._word_selection import (
     best_scale,
     select_words,
     topic_probabilities,
     word_probabilities,
 )
+from docsigma.classifiers.naive_bayes import SelectedNaiveBayes
 from docsigma.exceptions import InputError
 from docsigma.metrics.classification import cross_entropy
 
@@ -212,7 +212,7 @@ def test_the_cross_entropy_is_that_of_separate_fits(data, priors):
     y = np.array(["a rare one", *y[1:]])
     nb = SelectedNaiveBayes(words_per_class=5, priors=priors, scale="cv").fit(X, y)
     codes = np.searchsorted(nb.classes_, y)
-    folds = _deal(codes, 5, 0)
+    folds = deal_folds(codes, 5, 0)
     nats = []
     for fold in range(5):
         train, rows = folds != fold, np.flatnonzero(folds == fold)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -14,7 +15,13 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["TrainingLabels", "encode", "extend_priors", "resolve_priors"]
+__all__ = [
+    "TrainingLabels",
+    "deal_folds",
+    "encode",
+    "extend_priors",
+    "resolve_priors",
+]
 
 
 @dataclass(frozen=True)
@@ -187,3 +194,18 @@ def extend_priors(
     else:
         added = np.full(n_new, 1.0 / n_classes)
     return np.concatenate([old * (1.0 - added.sum()), added])
+
+
+def deal_folds(
+    codes: NDArray[np.intp], n_folds: int, random_state: Any
+) -> NDArray[np.intp]:
+    """Give each document's fold: every class dealt out in turn, in a random order.
+
+    scikit-learn's StratifiedKFold would warn about classes with fewer documents than
+    folds.
+    """
+    shuffled = check_random_state(random_state).permutation(len(codes))
+    folds = np.empty(len(codes), dtype=np.intp)
+    order = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    folds[order] = np.arange(len(codes)) % n_folds
+    return folds

@@ -10,10 +10,9 @@ from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from docsigma.classifiers._labels import TrainingLabels
+from docsigma.classifiers._labels import TrainingLabels, deal_folds
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -127,12 +126,7 @@ class CrossValidatedLogisticRegression(ClassifierMixin, BaseEstimator):
         self, X: NDArray[np.float64], labels: TrainingLabels, Cs: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         codes, weights = labels.codes, labels.weights
-        # Deal out each class's documents in turn; StratifiedKFold would warn about
-        # classes with fewer documents than folds.
-        shuffled = check_random_state(self.random_state).permutation(len(codes))
-        folds = np.empty(len(codes), dtype=np.intp)
-        order = shuffled[np.argsort(codes[shuffled], kind="stable")]
-        folds[order] = np.arange(len(codes)) % self.n_folds
+        folds = deal_folds(codes, self.n_folds, self.random_state)
         losses, total = np.zeros(len(Cs)), 0.0
         for fold in range(self.n_folds):
             held_out = folds == fold

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from docsigma.inference.multinomial import MultinomialCounts
 
-__all__ = ["LoadingsBasis", "WordCurvature"]
+__all__ = ["LoadingsBasis", "WordCurvature", "own_trace"]
 
 # Part of a document's curvature that its own words decide; the rest has the shape of
 # the corpus's.
@@ -40,6 +40,18 @@ class LoadingsBasis:
         self.values: Tensor = values.clamp(min=1e-12).to(loadings)
         self.vectors: Tensor = vectors.to(loadings)
         self.variance = covariance.diagonal().clamp(min=0)
+
+
+def own_trace(counts: MultinomialCounts, norms: Tensor, linear: Tensor) -> Tensor:
+    """Give N times the variance of the loadings over each document's own words.
+
+    Summed over the components, of shape (n, 1); `norms` are the squared lengths of
+    the loadings, `linear` is ``counts.project(loadings)``.
+    """
+    tokens = counts.n_tokens[:, None].clamp(min=1)
+    trace = counts.score(norms)[:, None]
+    trace -= linear.square().sum(dim=1, keepdim=True) / tokens
+    return trace.clamp_(min=0)
 
 
 class WordCurvature:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from docsigma.inference.curvature import LoadingsBasis, WordCurvature
+from docsigma.inference.curvature import LoadingsBasis, WordCurvature, own_trace
 from docsigma.inference.diagonal import DiagonalGaussian
 from docsigma.kernels import SoftmaxWords, softmax_moments
 
@@ -113,15 +113,13 @@ class FastStep:
             assert moments.second is not None
             spread = (moments.second - moments.first.square()).clamp_(min=0)
             precision = 0.5 * (precision + lam + tokens * spread)
-        own = counts.score(self.norms)[:, None]
-        own -= linear.square().sum(dim=1, keepdim=True) / tokens.clamp(min=1)
         curvature = WordCurvature(
             counts,
             self.loadings,
             self.basis,
             lam,
             linear,
-            own.clamp_(min=0),
+            own_trace(counts, self.norms, linear),
             precision - lam,
         )
         gradient = linear - tokens * moments.first - lam * mean

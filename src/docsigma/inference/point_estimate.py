@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from docsigma.inference.curvature import LoadingsBasis, WordCurvature
+from docsigma.inference.curvature import LoadingsBasis, WordCurvature, own_trace
 from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments
 
 if TYPE_CHECKING:
@@ -106,9 +106,7 @@ class _Points:
         loadings = words.loadings
         tokens = counts.n_tokens[:, None]
         self.linear = counts.project(loadings)
-        own = counts.score(loadings.square().sum(dim=1))[:, None]
-        own -= self.linear.square().sum(dim=1, keepdim=True) / tokens.clamp(min=1)
-        self.own = own.clamp_(min=0)
+        self.own = own_trace(counts, loadings.square().sum(dim=1), self.linear)
         self.best = torch.zeros_like(self.linear)
         self.value = torch.full_like(counts.n_tokens, -torch.inf, dtype=torch.float64)
         self.step = torch.zeros_like(self.linear)

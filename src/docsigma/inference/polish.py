@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from docsigma.inference.curvature import LoadingsBasis, WordCurvature
+from docsigma.inference.curvature import LoadingsBasis, WordCurvature, own_trace
 from docsigma.inference.diagonal import DiagonalGaussian
 from docsigma.inference.draws import antithetic_normals, generator
 from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments
@@ -113,9 +113,8 @@ class _Climb:
         self.linear = counts.project(words.loadings)
         self.tokens = counts.n_tokens[:, None]
         self.score = counts.score(words.bias)
-        own = counts.score(words.loadings.square().sum(dim=1))[:, None]
-        own -= self.linear.square().sum(dim=1, keepdim=True) / self.tokens.clamp(min=1)
-        self.own = own.clamp_(min=0)
+        norms = words.loadings.square().sum(dim=1)
+        self.own = own_trace(counts, norms, self.linear)
 
     def start(
         self, found: DiagonalGaussian, reached: Tensor

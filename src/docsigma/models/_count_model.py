@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
+    clone,
 )
 from sklearn.utils.validation import (
     check_is_fitted,
@@ -17,10 +19,12 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from docsigma._devices import choose_device
 from docsigma.corpora.sharded_counts import ShardedCounts
 from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
 from docsigma.models import _storage
+from docsigma.models.training_pass import TrainingPass
 
 if TYPE_CHECKING:
     import os
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from sklearn.feature_extraction.text import CountVectorizer
 
+    from docsigma.inference.trainer import Trainer
     from docsigma.posterior import GaussianPosterior
 
 __all__ = ["CountModel"]
@@ -42,8 +47,15 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """
 
     output: str
+    device: str
     n_features_in_: int
     components_: NDArray[Any]
+    log_unigram_: NDArray[Any]
+    training_log_unigram_: NDArray[np.float64]
+    history_: list[dict[str, Any]]
+    n_iter_: int
+    converged_: bool
+    seed_: int
     vocabulary_: Vocabulary | None
 
     def __sklearn_tags__(self) -> Any:
@@ -126,6 +138,35 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     @property
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
+
+    def _adopt(self, trainer: Trainer) -> Self:
+        """Take what a training has come to as the fitted state."""
+        loadings, bias = trainer.fitted()
+        self.components_ = loadings.t().cpu().numpy().copy()
+        self.log_unigram_ = bias.cpu().numpy().copy()
+        self.history_ = trainer.rows()
+        self.n_iter_ = trainer.epoch
+        self.seed_ = trainer.seed
+        self.vocabulary_ = None
+        return self
+
+    def _pass(self, trainer: Trainer) -> TrainingPass:
+        def snapshot() -> CountModel:
+            model: CountModel = clone(self)
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(self, name):
+                    setattr(model, name, getattr(self, name))
+            model.training_log_unigram_ = self.training_log_unigram_
+            model.converged_ = False
+            return model._adopt(trainer)
+
+        return TrainingPass(trainer.epoch, trainer.rows, snapshot)
+
+    def _tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Give T and m on the device."""
+        device = choose_device(self.device)
+        loadings = torch.from_numpy(np.ascontiguousarray(self.components_.T))
+        return loadings.to(device), torch.from_numpy(self.log_unigram_).to(device)
 
     def _check_counts(
         self, X: ArrayLike | sp.csr_matrix | ShardedCounts, *, reset: bool

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.base import _fit_context, clone
+from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -19,7 +19,6 @@ from docsigma.kernels.precision import PRECISIONS
 from docsigma.models import _storage, _training
 from docsigma.models._count_model import CountModel
 from docsigma.models._progress import ProgressBar
-from docsigma.models.training_pass import TrainingPass
 
 if TYPE_CHECKING:
     import os
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from docsigma.corpora.sharded_counts import ShardedCounts
     from docsigma.inference.trainer import Trainer
     from docsigma.kernels.precision import Precision
+    from docsigma.models.training_pass import TrainingPass
 
 __all__ = ["SubspaceModel"]
 
@@ -178,34 +178,6 @@ class SubspaceModel(CountModel):
         if store is not None:
             store.write(trainer)
         return self._adopt(trainer)
-
-    def _adopt(self, trainer: Trainer) -> Self:
-        """Take what a training has come to as the fitted state."""
-        loadings, bias = trainer.fitted()
-        self.components_ = loadings.t().cpu().numpy().copy()
-        self.log_unigram_ = bias.cpu().numpy().copy()
-        self.history_ = trainer.rows()
-        self.n_iter_ = trainer.epoch
-        self.seed_ = trainer.seed
-        self.vocabulary_ = None
-        return self
-
-    def _pass(self, trainer: Trainer) -> TrainingPass:
-        def snapshot() -> SubspaceModel:
-            model: SubspaceModel = clone(self)
-            for name in ("n_features_in_", "feature_names_in_"):
-                if hasattr(self, name):
-                    setattr(model, name, getattr(self, name))
-            model.training_log_unigram_ = self.training_log_unigram_
-            model.converged_ = False
-            return model._adopt(trainer)
-
-        return TrainingPass(trainer.epoch, trainer.rows, snapshot)
-
-    def _tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
-        device = choose_device(self.device)
-        loadings = torch.from_numpy(np.ascontiguousarray(self.components_.T))
-        return loadings.to(device), torch.from_numpy(self.log_unigram_).to(device)
 
     def _counted(self, counts: sp.csr_matrix) -> MultinomialCounts:
         bias = torch.from_numpy(self.log_unigram_).to(choose_device(self.device))

@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import torch
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -15,27 +14,28 @@ from sklearn.utils.validation import check_is_fitted
 from docsigma.corpora.sharded_counts import ShardedCounts
 from docsigma.exceptions import InputError
 from docsigma.inference.centred_jensen import infer_posterior
-from docsigma.inference.diagonal import DiagonalGaussian
-from docsigma.inference.evidence import estimate_evidence
 from docsigma.inference.multinomial import MultinomialCounts, log_unigram
 from docsigma.inference.prior import IsotropicPrior
 from docsigma.kernels import use_precision
-from docsigma.metrics.perplexity import Perplexity, perplexity
 from docsigma.models import _training
+from docsigma.models._gaussian_model import GaussianModel
 from docsigma.models._subspace_model import SubspaceModel
 from docsigma.posterior import GaussianPosterior
 
 if TYPE_CHECKING:
-    import scipy.sparse as sp
-    from numpy.typing import ArrayLike, NDArray
+    import contextlib
 
+    import scipy.sparse as sp
+    from numpy.typing import ArrayLike
+
+    from docsigma.inference.diagonal import DiagonalGaussian
     from docsigma.inference.trainer import Trainer
     from docsigma.kernels.precision import Precision
 
 __all__ = ["BayesianSMM"]
 
 
-class BayesianSMM(SubspaceModel):
+class BayesianSMM(SubspaceModel, GaussianModel):
     r"""Bayesian subspace multinomial model: documents as Gaussians.
 
     Each document's word counts come from a multinomial whose log probabilities lie
@@ -290,94 +290,25 @@ class BayesianSMM(SubspaceModel):
                 begin = rows.stop
             return GaussianPosterior(mean, variance)
         with use_precision(self.precision):
-            return self._arrays(self._infer(self._counted(counts)))
+            return self._arrays(self._infer(counts, self._counted(counts)))
 
-    def perplexity(
+    def _prior(self) -> IsotropicPrior:
+        return IsotropicPrior(float(self.prior_precision))
+
+    def _arithmetic(self) -> contextlib.AbstractContextManager[Any]:
+        return use_precision(self.precision)
+
+    def _infer(
         self,
-        X: ArrayLike | sp.csr_matrix,
-        *,
-        estimator: str = "monte_carlo",
-        n_draws: int = 32,
-        posterior: GaussianPosterior | None = None,
-    ) -> Perplexity:
-        """Perplexity of documents, with its standard error and reference lines.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_documents, n_features)
-            Word counts.
-        estimator : {"monte_carlo", "jensen", "authors", "importance"}
-            How the evidence is estimated, see
-            :func:`docsigma.inference.evidence.estimate_evidence`.
-        n_draws : int, default=32
-            Draws a document.
-        posterior : GaussianPosterior, default=None
-            What :meth:`posterior` gave for X, to save inferring it again.
-
-        Returns
-        -------
-        Perplexity
-        """
-        check_is_fitted(self)
-        counts = self._check_counts(X, reset=False)
-        evidence = self._evidence(counts, estimator, n_draws, posterior)
-        return perplexity(
-            counts,
-            evidence,
-            self.training_log_unigram_,
-            estimator=estimator,
-            n_draws=0 if estimator == "jensen" else n_draws,
-        )
-
-    def score(self, X: ArrayLike | sp.csr_matrix, y: object = None) -> float:  # noqa: ARG002
-        """Bound on the log evidence, a token: higher is better, for grid searches."""
-        check_is_fitted(self)
-        counts = self._check_counts(X, reset=False)
-        evidence = self._evidence(counts, "monte_carlo", 32, None)
-        return float(evidence.sum() / max(float(counts.sum()), 1.0))
-
-    def _evidence(
-        self,
-        counts: sp.csr_matrix,
-        estimator: str,
-        n_draws: int,
-        posterior: GaussianPosterior | None,
-    ) -> NDArray[np.float64]:
-        counted = self._counted(counts)
-        loadings, bias = self._tensors()
-        if posterior is None:
-            with use_precision(self.precision):
-                q = self._infer(counted)
-        else:
-            if posterior.mean.shape != (counts.shape[0], self.components_.shape[0]):
-                raise InputError(
-                    f"`posterior` must have the shape {counts.shape[0]} x "
-                    f"{self.components_.shape[0]}, got {posterior.mean.shape}"
-                )
-            q = DiagonalGaussian(
-                torch.from_numpy(posterior.mean.copy()).to(loadings),
-                torch.from_numpy(posterior.log_std).to(loadings),
-            )
-        with use_precision(self.precision):
-            evidence = estimate_evidence(
-                counted,
-                q,
-                loadings,
-                bias,
-                IsotropicPrior(float(self.prior_precision)),
-                estimator=estimator,
-                n_draws=n_draws,
-                seed=self.seed_,
-            )
-        return np.asarray(evidence.log_evidence.cpu().numpy())
-
-    def _infer(self, counts: MultinomialCounts) -> DiagonalGaussian:
+        counts: sp.csr_matrix,  # noqa: ARG002
+        counted: MultinomialCounts,
+    ) -> DiagonalGaussian:
         loadings, bias = self._tensors()
         return infer_posterior(
-            counts,
+            counted,
             loadings,
             bias,
-            IsotropicPrior(float(self.prior_precision)),
+            self._prior(),
             max_iter=self.inference_max_iter,
             tol=self.inference_tol,
         ).posterior

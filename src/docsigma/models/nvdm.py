@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.base import _fit_context, clone
+from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from docsigma._devices import choose_device
 from docsigma.exceptions import InputError
-from docsigma.inference.diagonal import DiagonalGaussian
-from docsigma.inference.evidence import estimate_evidence
 from docsigma.inference.multinomial import MultinomialCounts, log_unigram
 from docsigma.inference.nvdm_network import (
     ACTIVATIONS,
@@ -25,11 +22,9 @@ from docsigma.inference.nvdm_network import (
     encoder_shapes,
 )
 from docsigma.inference.nvdm_trainer import NVDMTrainer
-from docsigma.metrics.perplexity import Perplexity, perplexity
 from docsigma.models import _storage, _training
-from docsigma.models._count_model import CountModel
+from docsigma.models._gaussian_model import GaussianModel
 from docsigma.models._progress import ProgressBar
-from docsigma.models.training_pass import TrainingPass
 from docsigma.persistence import read_model, write_model
 from docsigma.posterior import GaussianPosterior
 
@@ -38,18 +33,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import scipy.sparse as sp
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from docsigma.corpora.sharded_counts import ShardedCounts
+    from docsigma.inference.diagonal import DiagonalGaussian
+    from docsigma.inference.prior import IsotropicPrior
     from docsigma.inference.trainer import Trainer
+    from docsigma.models.training_pass import TrainingPass
 
 __all__ = ["NVDM"]
 
 PREFIX = "encoder."
-N_DRAWS = 20
 
 
-class NVDM(CountModel):
+class NVDM(GaussianModel):
     r"""Neural variational document model: documents as Gaussians, by a network.
 
     A document's word counts come from a multinomial over an embedding, as in
@@ -155,6 +152,8 @@ class NVDM(CountModel):
     >>> q.mean.shape, q.variance.shape
     ((100, 5), (100, 5))
     """
+
+    evidence_draws: ClassVar[int] = 20
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -267,32 +266,14 @@ class NVDM(CountModel):
             self.converged_ = trainer.run(self.max_iter, self.tol, after)
         return self._adopt(trainer)
 
-    def _adopt(self, trainer: NVDMTrainer) -> Self:
-        """Take what a training has come to as the fitted state."""
-        loadings, bias = trainer.fitted()
-        self.components_ = loadings.t().cpu().numpy().copy()
-        self.log_unigram_ = bias.cpu().numpy().copy()
+    def _adopt(self, trainer: Trainer) -> Self:
+        super()._adopt(trainer)
+        assert isinstance(trainer, NVDMTrainer)
         self.encoder_ = {
             name: tensor.detach().cpu().numpy().copy()
             for name, tensor in trainer.network.encoder.items()
         }
-        self.history_ = trainer.rows()
-        self.n_iter_ = trainer.epoch
-        self.seed_ = trainer.seed
-        self.vocabulary_ = None
         return self
-
-    def _pass(self, trainer: NVDMTrainer) -> TrainingPass:
-        def snapshot() -> NVDM:
-            model: NVDM = clone(self)
-            for name in ("n_features_in_", "feature_names_in_"):
-                if hasattr(self, name):
-                    setattr(model, name, getattr(self, name))
-            model.training_log_unigram_ = self.training_log_unigram_
-            model.converged_ = False
-            return model._adopt(trainer)
-
-        return TrainingPass(trainer.epoch, trainer.rows, snapshot)
 
     def posterior(
         self, X: ArrayLike | sp.csr_matrix | ShardedCounts
@@ -316,95 +297,23 @@ class NVDM(CountModel):
         variance = (2 * q.log_std).exp()
         return GaussianPosterior(q.mean.cpu().numpy(), variance.cpu().numpy())
 
-    def perplexity(
-        self,
-        X: ArrayLike | sp.csr_matrix,
-        *,
-        estimator: str = "monte_carlo",
-        n_draws: int = N_DRAWS,
-        posterior: GaussianPosterior | None = None,
-    ) -> Perplexity:
-        """Perplexity of documents, with its standard error and reference lines.
+    def _prior(self) -> IsotropicPrior:
+        return PRIOR
 
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_documents, n_features)
-            Word counts.
-        estimator : {"monte_carlo", "jensen", "authors", "importance"}
-            How the evidence is estimated, see
-            :func:`docsigma.inference.evidence.estimate_evidence`. The default is
-            NVDM's own: a bound.
-        n_draws : int, default=20
-            Draws a document.
-        posterior : GaussianPosterior, default=None
-            What :meth:`posterior` gave for X, to save computing it again; any other
-            Gaussians give a bound too.
-
-        Returns
-        -------
-        Perplexity
-        """
-        check_is_fitted(self)
-        counts = self._check_counts(X, reset=False)
-        evidence = self._evidence(counts, estimator, n_draws, posterior)
-        return perplexity(
-            counts,
-            evidence,
-            self.training_log_unigram_,
-            estimator=estimator,
-            n_draws=0 if estimator == "jensen" else n_draws,
-        )
-
-    def score(self, X: ArrayLike | sp.csr_matrix, y: object = None) -> float:  # noqa: ARG002
-        """Bound on the log evidence, a token: higher is better, for grid searches."""
-        check_is_fitted(self)
-        counts = self._check_counts(X, reset=False)
-        evidence = self._evidence(counts, "monte_carlo", N_DRAWS, None)
-        return float(evidence.sum() / max(float(counts.sum()), 1.0))
-
-    def _evidence(
+    def _infer(
         self,
         counts: sp.csr_matrix,
-        estimator: str,
-        n_draws: int,
-        posterior: GaussianPosterior | None,
-    ) -> NDArray[np.float64]:
-        network = self._network()
-        loadings, bias = network.decoder["loadings"], network.decoder["bias"]
-        if posterior is None:
-            q = network.encode_counts(counts)
-        elif posterior.mean.shape == (counts.shape[0], network.n_components):
-            q = DiagonalGaussian(
-                torch.from_numpy(posterior.mean.copy()).to(loadings),
-                torch.from_numpy(posterior.log_std).to(loadings),
-            )
-        else:
-            raise InputError(
-                f"`posterior` must have the shape {counts.shape[0]} x "
-                f"{network.n_components}, got {posterior.mean.shape}"
-            )
-        evidence = estimate_evidence(
-            MultinomialCounts(counts, loadings),
-            q,
-            loadings,
-            bias,
-            PRIOR,
-            estimator=estimator,
-            n_draws=n_draws,
-            seed=self.seed_,
-        )
-        return np.asarray(evidence.log_evidence.cpu().numpy())
+        counted: MultinomialCounts,  # noqa: ARG002
+    ) -> DiagonalGaussian:
+        return self._network().encode_counts(counts)
 
     def _network(self) -> NVDMNetwork:
-        device = choose_device(self.device)
-        arrays = {
-            "loadings": np.ascontiguousarray(self.components_.T),
-            "bias": self.log_unigram_,
+        loadings, bias = self._tensors()
+        encoder = {
+            name: torch.from_numpy(array).to(bias.device)
+            for name, array in self.encoder_.items()
         }
-        encoder, decoder = (
-            {name: torch.from_numpy(array).to(device) for name, array in half.items()}
-            for half in (self.encoder_, arrays)
-        )
+        decoder = {"loadings": loadings, "bias": bias}
         return NVDMNetwork(encoder, decoder, self.activation)
 
     def save(self, folder: str | os.PathLike[str]) -> None:

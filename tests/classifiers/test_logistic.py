@@ -32,13 +32,32 @@ def data():
 def test_is_logistic_regression_with_the_chosen_weight(data):
     X, y = data
     lr = CrossValidatedLogisticRegression().fit(X, y)
-    assert np.logspace(-4, 2, 7)[lr.cross_entropies_.argmin()] == lr.C_
+    assert np.logspace(-4, 2, 13)[lr.cross_entropies_.argmin()] == lr.C_
     scaled = (X - X.mean(axis=0)) / np.sqrt(X.var(axis=0).mean())
     plain = LogisticRegression(C=lr.C_, max_iter=1000).fit(scaled, y)
     np.testing.assert_allclose(
         lr.predict_proba(X), plain.predict_proba(scaled), atol=1e-6
     )
     np.testing.assert_array_equal(lr.predict(X), plain.predict(scaled))
+
+
+def test_the_search_ends_when_two_weights_in_a_row_are_worse(data):
+    X, y = data
+    Cs = np.logspace(-4, 6, 11)
+    lr = CrossValidatedLogisticRegression(Cs=Cs, max_iter=5000).fit(X, y)
+    alone = [
+        CrossValidatedLogisticRegression(Cs=[C], max_iter=5000)
+        .fit(X, y)
+        .cross_entropies_[0]
+        for C in Cs
+    ]
+    best = int(np.argmin(alone))
+    assert Cs[best] == lr.C_
+    assert best + 3 < len(Cs)
+    np.testing.assert_allclose(
+        lr.cross_entropies_[: best + 3], alone[: best + 3], rtol=1e-3
+    )
+    assert np.isinf(lr.cross_entropies_[best + 3 :]).all()
 
 
 def test_scale_does_not_matter(data):

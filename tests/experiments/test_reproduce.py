@@ -114,3 +114,42 @@ def test_some_systems_can_be_run_apart(tmp_path):
         reproduce("topic-id-20newsgroups", tmp_path, setting)
     rows = json.loads((tmp_path / "topic-id-20newsgroups.json").read_text())["rows"]
     assert [row["key"]["system"] for row in rows] == ["tfidf", "naive-bayes", "lda"]
+
+
+def test_runs_of_two_machines_are_put_together(tmp_path, monkeypatch):
+    for seed in (0, 1):
+        for system in ("smm", "bayesian-smm"):
+            options = {"systems": [system]}
+            setting = Setting(quick=True, device="cpu", seeds=(seed,), options=options)
+            reproduce("early-stopping", tmp_path / f"{system}-{seed}", setting)
+    folders = sorted(tmp_path.iterdir())
+    setting = Setting(
+        quick=True,
+        device="cpu",
+        seeds=(0, 1),
+        options={"systems": ["smm", "bayesian-smm"]},
+    )
+
+    def fail(*_: object) -> None:
+        raise AssertionError("everything is there: nothing is to be computed")
+
+    monkeypatch.setattr(Record, "_make", fail)
+    reproduce("early-stopping", tmp_path / "all", setting, also=folders)
+    rows = json.loads((tmp_path / "all" / "early-stopping.json").read_text())["rows"]
+    assert [(row["key"]["seed"], row["key"]["model"]) for row in rows] == [
+        (0, "l1 SMM"),
+        (0, "Bayesian SMM"),
+        (1, "l1 SMM"),
+        (1, "Bayesian SMM"),
+    ]
+
+
+def test_rows_of_another_experiment_are_not_taken_over(tmp_path):
+    setting = Setting(quick=True, device="cpu", seeds=(0,))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    report = {"experiment": "convergence", "quick": False, "rows": []}
+    (elsewhere / "convergence.json").write_text(json.dumps(report))
+    with pytest.raises(InputError, match="holds another run"):
+        reproduce("convergence", tmp_path / "here", setting, also=[elsewhere])
+    assert not (tmp_path / "here" / "convergence.json").exists()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -28,13 +30,19 @@ def reproduce(
     seeds: Annotated[int, typer.Option(min=1, help="Runs, of seeds 0, 1, ...")] = 3,
     system: Annotated[
         list[str] | None,
-        typer.Option(help="Only this system of a topic ID table; may be repeated."),
+        typer.Option(help="Only this system's rows; may be repeated."),
+    ] = None,
+    also: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder of a run elsewhere; its rows are taken over."),
     ] = None,
     ulmfit_weights: Annotated[
         Path | None, typer.Option(help="fastai's wt103 weights, for ULMFiT's rows.")
     ] = None,
 ) -> None:
     """Reproduce a table or figure of the paper; a stopped run goes on."""
+    from tqdm.auto import tqdm
+
     from docsigma.experiments.reproduce import EXPERIMENTS
     from docsigma.experiments.reproduce import reproduce as run
     from docsigma.experiments.reproduce._setting import Setting
@@ -54,7 +62,8 @@ def reproduce(
         options={"ulmfit_weights": ulmfit_weights, "systems": system},
     )
     with _common.going_on(f"the rows that are done are in {out / f'{name}.json'}"):
-        written = run(name, out, setting, say=lambda line: typer.echo(line, err=True))
+        say = partial(tqdm.write, file=sys.stderr)
+        written = run(name, out, setting, say, also or (), progress=True)
     page = next(path for path in written if path.suffix == ".md")
     typer.echo(page.read_text("utf-8"))
     typer.echo(f"written: {', '.join(map(str, written))}")

@@ -19,18 +19,20 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results"))
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3, help="0, 1, and so on")
+    parser.add_argument("--seed", type=int, nargs="+", help="these instead")
+    parser.add_argument("--also", type=Path, nargs="+", default=[], help="folders")
     parser.add_argument("--systems", nargs="+", help="of a topic ID table")
     parser.add_argument("--ulmfit-weights", type=Path)
     chosen = parser.parse_args()
     setting = Setting(
         quick=chosen.quick,
         device=chosen.device,
-        seeds=tuple(range(chosen.seeds)),
+        seeds=tuple(chosen.seed or range(chosen.seeds)),
         options={"ulmfit_weights": chosen.ulmfit_weights, "systems": chosen.systems},
     )
     for name in chosen.names:
-        for path in reproduce(name, chosen.out, setting, say=print):
+        for path in reproduce(name, chosen.out, setting, print, chosen.also):
             print(path)
 
 

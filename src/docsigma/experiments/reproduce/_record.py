@@ -13,10 +13,10 @@ from docsigma._files import atomic_file
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["Record"]
+__all__ = ["Plan", "Record"]
 
 PACKAGES = ("docsigma", "torch", "numpy", "scipy", "scikit-learn", "tomotopy", "gensim")
 
@@ -32,6 +32,10 @@ class Record:
         What must agree between a run and the run that goes on: name and settings.
     say : callable, default=None
         Told about each row.
+    others : sequence of Path, default=()
+        Files of runs elsewhere, of other seeds or systems; their rows are taken over.
+    after : callable, default=None
+        Called after each row, be it found or computed.
 
     Raises
     ------
@@ -56,27 +60,37 @@ class Record:
         path: Path,
         heading: dict[str, Any],
         say: Callable[[str], object] | None = None,
+        others: Sequence[Path] = (),
+        after: Callable[[], object] | None = None,
     ) -> None:
         self.path = path
         self.heading = heading
         self._say = say
+        self._after = after
+        self._asked: list[dict[str, Any]] = []
         self.rows: list[dict[str, Any]] = []
         if path.exists():
-            self._take_up()
+            self.rows = self._read(path, heading)
+        same = {name: heading[name] for name in heading if name != "seeds"}
+        for other in others:
+            for row in self._read(other, same):
+                if self.find(row["key"]) is None:
+                    self.rows.append(row)
 
-    def _take_up(self) -> None:
+    @staticmethod
+    def _read(path: Path, heading: dict[str, Any]) -> list[dict[str, Any]]:
         try:
-            before = json.loads(self.path.read_text("utf-8"))
-            rows = before["rows"]
+            before = json.loads(path.read_text("utf-8"))
+            rows: list[dict[str, Any]] = before["rows"]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{self.path} holds no results: {error}") from error
-        for name, value in self.heading.items():
+            raise InputError(f"{path} holds no results: {error}") from error
+        for name, value in heading.items():
             if before.get(name) != value:
                 raise InputError(
-                    f"{self.path} holds another run: {name} is {before.get(name)!r} "
+                    f"{path} holds another run: {name} is {before.get(name)!r} "
                     f"there and {value!r} here"
                 )
-        self.rows = rows
+        return rows
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self.rows)
@@ -92,9 +106,16 @@ class Record:
         self, key: dict[str, Any], compute: Callable[[], dict[str, Any]]
     ) -> dict[str, Any]:
         """Give the row of `key`; compute and write it if it is not there."""
+        self._asked.append(key)
         found = self.find(key)
-        if found is not None:
-            return found
+        made = self._make(key, compute) if found is None else found
+        if self._after is not None:
+            self._after()
+        return made
+
+    def _make(
+        self, key: dict[str, Any], compute: Callable[[], dict[str, Any]]
+    ) -> dict[str, Any]:
         started = time.perf_counter()
         result = compute()
         seconds = round(time.perf_counter() - started, 2)
@@ -107,10 +128,24 @@ class Record:
         return made
 
     def write(self) -> None:
-        """Write the file, whole."""
+        """Write the file, whole; rows in the order in which they were asked for."""
+        asked = [row for key in self._asked if (row := self.find(key)) is not None]
+        self.rows = [row for row in self.rows if row["key"] not in self._asked] + asked
         report = {**self.heading, "rows": self.rows}
         with atomic_file(self.path) as temporary:
             temporary.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+
+
+class Plan:
+    """Counts the rows that an experiment will ask for, and computes none."""
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+
+    def row(self, key: dict[str, Any], compute: Callable[[], object]) -> None:
+        """Count a row."""
+        del key, compute
+        self.n_rows += 1
 
 
 def _surroundings() -> dict[str, Any]:

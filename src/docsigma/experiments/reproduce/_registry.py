@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 from typing import TYPE_CHECKING
 
+from tqdm.auto import tqdm
+
 from docsigma._files import atomic_file
 from docsigma.exceptions import InputError
 from docsigma.experiments.figures import save_figures
@@ -16,11 +18,11 @@ from docsigma.experiments.reproduce import (
     topic_id_tables,
     uncertainty_length,
 )
-from docsigma.experiments.reproduce._record import Record
+from docsigma.experiments.reproduce._record import Plan, Record
 from docsigma.experiments.reproduce._systems import SYSTEMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from docsigma.experiments.reproduce._setting import Experiment, Setting
@@ -55,6 +57,9 @@ def reproduce(
     folder: Path,
     setting: Setting,
     say: Callable[[str], object] | None = None,
+    also: Sequence[Path] = (),
+    *,
+    progress: bool = False,
 ) -> list[Path]:
     """Run an experiment, or what is left of it, and write its three files.
 
@@ -68,6 +73,11 @@ def reproduce(
         How.
     say : callable, default=None
         Told about each row.
+    also : sequence of Path, default=()
+        Folders of runs elsewhere, of other seeds or systems, whose rows are taken
+        over.
+    progress : bool, default=False
+        Whether a progress bar is shown.
 
     Returns
     -------
@@ -101,8 +111,14 @@ def reproduce(
         "quick": setting.quick,
         "seeds": list(setting.seeds),
     }
-    record = Record(folder / f"{name}.json", heading, say)
-    experiment.compute(setting, record)
+    others = [elsewhere / f"{name}.json" for elsewhere in also]
+    plan = Plan()
+    experiment.compute(setting, plan)
+    with tqdm(total=plan.n_rows, unit="row", disable=not progress) as bar:
+        path = folder / f"{name}.json"
+        record = Record(path, heading, say, others, after=bar.update)
+        experiment.compute(setting, record)
+    record.write()
     page = folder / f"{name}.md"
     text = experiment.table(record.rows) + "\n"
     if setting.quick:

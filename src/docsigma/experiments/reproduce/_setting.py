@@ -47,9 +47,13 @@ class Setting:
         """Give the first, or the second in the small version."""
         return quick if self.quick else full
 
+    def wants(self, system: str) -> bool:
+        """Say whether a system is to be run: all are, unless some were named."""
+        return system in (self.options.get("systems") or (system,))
+
     def task(self, name: str, **options: Any) -> Task:
         """Load a corpus with labels; the small version has one for all."""
-        return _small_task() if self.quick else load_task(name, **options)
+        return _small_task() if self.quick else _load(name, tuple(options.items()))
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,11 @@ class Experiment:
     compute: Callable[..., None]
     table: Callable[[list[dict[str, Any]]], str]
     figure: Callable[[list[dict[str, Any]]], Any] | None = None
+
+
+@cache
+def _load(name: str, options: tuple[tuple[str, Any], ...]) -> Task:
+    return load_task(name, **dict(options))
 
 
 @cache

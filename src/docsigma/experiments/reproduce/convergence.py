@@ -12,7 +12,7 @@ from docsigma.models import BayesianSMM
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from docsigma.experiments.reproduce._record import Record
+    from docsigma.experiments.reproduce._record import Plan, Record
     from docsigma.experiments.reproduce._setting import Setting
 
 __all__ = ["EXPERIMENT"]
@@ -21,7 +21,7 @@ VARIANCES = (1.0, 0.1)
 PARTS = (0.05, 0.1, 0.25, 0.5, 1.0)
 
 
-def compute(setting: Setting, record: Record) -> None:
+def compute(setting: Setting, record: Record | Plan) -> None:
     """Train twice a seed, the prior being standard normal as in the paper."""
     task = setting.task("20newsgroups")
     for seed in setting.seeds:

@@ -22,21 +22,23 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from docsigma.experiments.reproduce._record import Record
+    from docsigma.experiments.reproduce._record import Plan, Record
     from docsigma.experiments.reproduce._setting import Setting
     from docsigma.models import TrainingPass
 
 __all__ = ["EXPERIMENT"]
 
-MODELS = ("l1 SMM", "NVDM", "Bayesian SMM")
+MODELS = {"smm": "l1 SMM", "nvdm": "NVDM", "bayesian-smm": "Bayesian SMM"}
 CHECKPOINTS = 20
 
 
-def compute(setting: Setting, record: Record) -> None:
+def compute(setting: Setting, record: Record | Plan) -> None:
     """Train three models on speech, and judge each at regular checkpoints."""
     task = setting.task("switchboard")
     for seed in setting.seeds:
-        for name in MODELS:
+        for system, name in MODELS.items():
+            if not setting.wants(system):
+                continue
 
             def curve(name: str = name, seed: int = seed) -> dict[str, Any]:
                 return {"points": _curve(setting, name, seed, task)}
@@ -136,15 +138,16 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 def figure(rows: list[dict[str, Any]]) -> Figure:
     """Draw accuracies over the passes, one panel a model."""
-    drawn, panels = figures.blank(4.2 * len(MODELS), 3.8, len(MODELS))
-    for axes, name in zip(panels, MODELS, strict=True):
-        for row in rows:
-            if row["key"]["model"] != name:
-                continue
+    named: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        named.setdefault(row["key"]["model"], []).append(row)
+    drawn, panels = figures.blank(4.2 * len(named), 3.8, len(named))
+    for axes, (name, runs) in zip(panels, named.items(), strict=True):
+        for row in runs:
             points = row["points"]
             passes = [point["pass"] for point in points]
             best = max(points, key=lambda point: point["cv_accuracy"])
-            first = row["key"]["seed"] == 0
+            first = row is runs[0]
             for column, colour, label in (
                 ("cv_accuracy", figures.PALETTE[1], "cross-validation"),
                 ("test_accuracy", figures.PALETTE[0], "test"),

@@ -13,22 +13,25 @@ from docsigma.models import BayesianSMM
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from docsigma.experiments.reproduce._record import Record
+    from docsigma.experiments.reproduce._record import Plan, Record
     from docsigma.experiments.reproduce._setting import Setting
     from docsigma.models import TrainingPass
 
 __all__ = ["EXPERIMENT"]
 
 CORPORA = ("20newsgroups", "switchboard")
+MODELS = {"bayesian-smm": "Bayesian SMM", "nvdm": "NVDM"}
 CHECKPOINTS = 20
 
 
-def compute(setting: Setting, record: Record) -> None:
+def compute(setting: Setting, record: Record | Plan) -> None:
     """Train both models and look at both parts at regular checkpoints."""
     for corpus in CORPORA:
         task = setting.task(corpus)
         for seed in setting.seeds:
-            for name in ("Bayesian SMM", "NVDM"):
+            for system, name in MODELS.items():
+                if not setting.wants(system):
+                    continue
 
                 def curve(
                     name: str = name, seed: int = seed, task: Any = task
@@ -110,6 +113,7 @@ def figure(rows: list[dict[str, Any]]) -> Figure:
     drawn, panels = figures.blank(5.4 * len(corpora), 4.2, len(corpora))
     for axes, corpus in zip(panels, corpora, strict=True):
         shown: set[str] = set()
+        floor = 0.0
         for row in rows:
             key, points = row["key"], row["points"]
             if key["corpus"] != corpus:
@@ -127,6 +131,13 @@ def figure(rows: list[dict[str, Any]]) -> Figure:
                     label=None if label in shown else label,
                 )
                 shown.add(label)
+            floor = points[-1]["ml"]
+        axes.axhline(
+            floor,
+            color=figures.PALETTE[2],
+            linewidth=1.0,
+            label="maximum likelihood on the test documents",
+        )
         axes.set_yscale("log")
         axes.set_title(corpus)
         axes.set_xlabel("part of the training")

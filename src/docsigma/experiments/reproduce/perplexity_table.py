@@ -12,7 +12,7 @@ from docsigma.models import NVDM, BayesianSMM
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-    from docsigma.experiments.reproduce._record import Record
+    from docsigma.experiments.reproduce._record import Plan, Record
     from docsigma.experiments.reproduce._setting import Setting
 
 __all__ = ["EXPERIMENT", "make_nvdm"]
@@ -35,7 +35,7 @@ def make_nvdm(setting: Setting, k: int, seed: int, **options: Any) -> NVDM:
     )
 
 
-def compute(setting: Setting, record: Record) -> None:
+def compute(setting: Setting, record: Record | Plan) -> None:
     """Fit both models for both vocabularies and both sizes."""
     for corpus in CORPORA:
         task = setting.task(corpus)
@@ -64,8 +64,10 @@ def compute(setting: Setting, record: Record) -> None:
                     model = make_nvdm(setting, k, seed, **passes).fit(task.train)
                     return {"nvdm": _pair(model.perplexity(task.test, n_draws=20))}
 
-                record.row({"model": "Bayesian SMM", **key}, bayesian)
-                record.row({"model": "NVDM", **key}, nvdm)
+                if setting.wants("bayesian-smm"):
+                    record.row({"model": "Bayesian SMM", **key}, bayesian)
+                if setting.wants("nvdm"):
+                    record.row({"model": "NVDM", **key}, nvdm)
 
 
 def _pair(seen: Any) -> list[float]:

@@ -11,7 +11,7 @@ from docsigma.experiments.reproduce._systems import SYSTEMS
 from docsigma.experiments.reproduce._tables import markdown, over_seeds, spread
 
 if TYPE_CHECKING:
-    from docsigma.experiments.reproduce._record import Record
+    from docsigma.experiments.reproduce._record import Plan, Record
     from docsigma.experiments.reproduce._setting import Setting
 
 __all__ = ["NEWSGROUPS_EXPERIMENT", "SPEECH_EXPERIMENT"]
@@ -22,7 +22,7 @@ TRANSCRIPTS = {"switchboard": "manual", "switchboard-asr": "automatic"}
 
 def _fill(
     setting: Setting,
-    record: Record,
+    record: Record | Plan,
     corpus: str,
     window: tuple[int, int] | None = None,
 ) -> None:
@@ -31,9 +31,8 @@ def _fill(
     named: dict[str, Any] = {"corpus": corpus}
     if window is not None:
         named["words"] = list(window)
-    wanted = setting.options.get("systems") or SYSTEMS
     for name, system in SYSTEMS.items():
-        if name not in wanted or (name == "ulmfit" and task.train_texts is None):
+        if not setting.wants(name) or (name == "ulmfit" and task.train_texts is None):
             continue
         if setting.quick and system.needs and not related.installed(system.needs):
             continue
@@ -45,12 +44,12 @@ def _fill(
             record.row({**named, "system": name, "seed": seed}, run)
 
 
-def compute_newsgroups(setting: Setting, record: Record) -> None:
+def compute_newsgroups(setting: Setting, record: Record | Plan) -> None:
     """Run every system."""
     _fill(setting, record, "20newsgroups")
 
 
-def compute_speech(setting: Setting, record: Record) -> None:
+def compute_speech(setting: Setting, record: Record | Plan) -> None:
     """Run every system on whole sides and on windows of 100 and 200 words."""
     for corpus in TRANSCRIPTS:
         for window in setting.pick(WINDOWS, WINDOWS[:1]):

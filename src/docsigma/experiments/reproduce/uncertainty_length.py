@@ -16,7 +16,7 @@ from docsigma.models import BayesianSMM
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from docsigma.experiments.reproduce._record import Record
+    from docsigma.experiments.reproduce._record import Plan, Record
     from docsigma.experiments.reproduce._setting import Setting
 
 __all__ = ["EXPERIMENT"]
@@ -24,7 +24,7 @@ __all__ = ["EXPERIMENT"]
 EDGES = (1, 11, 31, 101, 301, 1001, 10**9)
 
 
-def compute(setting: Setting, record: Record) -> None:
+def compute(setting: Setting, record: Record | Plan) -> None:
     """Fit once a seed; keep the trace and the length of each test document."""
     task = setting.task("20newsgroups")
     for seed in setting.seeds:

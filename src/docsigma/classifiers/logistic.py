@@ -216,10 +216,7 @@ class CrossValidatedLogisticRegression(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_documents, n_classes)
             Columns in the order of ``classes_``.
         """
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            scores = np.stack([np.zeros_like(scores), scores], axis=1)
-        return np.asarray(log_softmax(scores, axis=1), dtype=np.float64)
+        return _log_proba(self.decision_function(X))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the classes.
@@ -237,6 +234,13 @@ class CrossValidatedLogisticRegression(ClassifierMixin, BaseEstimator):
         return np.exp(self.predict_log_proba(X))
 
 
+def _log_proba(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Turn scores into log probabilities, which stay finite."""
+    if scores.ndim == 1:
+        scores = np.stack([np.zeros_like(scores), scores], axis=1)
+    return np.asarray(log_softmax(scores, axis=1), dtype=np.float64)
+
+
 def _held_out_loss(
     model: LogisticRegression,
     X: NDArray[np.float64],
@@ -249,6 +253,6 @@ def _held_out_loss(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X[train], codes[train], weights[train])
-    log_proba = model.predict_log_proba(X[held_out])
+    log_proba = _log_proba(model.decision_function(X[held_out]))
     column = np.searchsorted(model.classes_, codes[held_out])
     return float(-(weights[held_out] @ log_proba[np.arange(len(column)), column]))

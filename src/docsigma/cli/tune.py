@@ -22,6 +22,12 @@ def tune(
     components: Annotated[
         str, typer.Option(help="Sizes to choose from, with commas.")
     ] = "50,100,200",
+    l1: Annotated[
+        str, typer.Option(help="Least and greatest l1 weight, with a comma.")
+    ] = "0.01,10",
+    prior_precision: Annotated[
+        str, typer.Option(help="Least and greatest precision of the prior.")
+    ] = "1,100",
     trials: Annotated[int, typer.Option(min=1, help="Models to train.")] = 20,
     solver: Annotated[str, typer.Option(help="Training algorithm.")] = "fast",
     device: Annotated[str, typer.Option(help="Where models are trained.")] = "auto",
@@ -39,6 +45,9 @@ def tune(
         raise InputError(
             f"--components must be whole numbers with commas, got {components!r}"
         ) from error
+    space = Space(
+        sizes, _range("--l1", l1), _range("--prior-precision", prior_precision)
+    )
     _common.check_writable(out)
     documents = load_corpus(corpus)
     counts, _ = count_parts(documents)
@@ -48,7 +57,7 @@ def tune(
             counts,
             documents.train.labels,
             objective=objective,
-            space=Space(n_components=sizes),
+            space=space,
             n_trials=trials,
             solver=solver,
             device=device,
@@ -60,3 +69,17 @@ def tune(
     write_tuned(out, found, settings | {"solver": solver})
     shown = ", ".join(f"{name} {x:.4g}" for name, x in found.parameters.items())
     typer.echo(f"best of {len(found.trials)}: {shown} ({objective} {found.value:.4f})")
+
+
+def _range(option: str, text: str) -> tuple[float, float]:
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError as error:
+        raise InputError(
+            f"{option} must be two numbers with a comma, got {text!r}"
+        ) from error
+    if not 0 < low <= high:
+        raise InputError(
+            f"{option} must be the least and the greatest, both above 0, got {text!r}"
+        )
+    return low, high

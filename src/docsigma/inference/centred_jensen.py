@@ -324,7 +324,7 @@ class _State:
         keep = self.open
         rows = torch.nonzero(keep)[:, 0]
         state = _State(
-            self.counts[rows.cpu().numpy()],
+            self.counts.select(rows),
             self.model,
             self.linear[keep],
             self.own[keep],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,8 @@ import scipy.sparse as sp
 import torch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
     from scipy.sparse import csr_matrix
     from torch import Tensor
@@ -67,7 +70,7 @@ class MultinomialCounts:
         like: Tensor,
         n_tokens: NDArray[np.float64] | None = None,
     ) -> None:
-        self._counts = counts
+        self._source: Callable[[], csr_matrix] = lambda: counts
         self._like = like
         self._matrix = _sparse_tensor(counts, like)
         self._transposed: Tensor | None = None
@@ -79,11 +82,47 @@ class MultinomialCounts:
             self.n_tokens = torch.from_numpy(n_tokens).to(like)
 
     def __len__(self) -> int:
-        return int(self._counts.shape[0])
+        return int(self._matrix.shape[0])
 
     def __getitem__(self, rows: slice | NDArray[np.intp]) -> MultinomialCounts:
         """Give some of the documents."""
         return MultinomialCounts(self._counts[rows], self._like)
+
+    def select(self, rows: Tensor) -> MultinomialCounts:
+        """Give some of the documents; those on a GPU are gathered there."""
+        if rows.device.type == "cpu":
+            return self[rows.numpy()]
+        return self._gather(rows)
+
+    def _gather(self, rows: Tensor) -> MultinomialCounts:
+        first, lengths = self._matrix.crow_indices()[rows], self._lengths[rows]
+        begin = torch.zeros(len(rows) + 1, dtype=first.dtype, device=rows.device)
+        torch.cumsum(lengths, 0, out=begin[1:])
+        shift = torch.repeat_interleave(first - begin[:-1], lengths)
+        entries = torch.arange(len(shift), device=rows.device) + shift
+        matrix = _csr(
+            begin,
+            self._matrix.col_indices()[entries],
+            self._matrix.values()[entries],
+            (len(rows), self._matrix.shape[1]),
+        )
+        picked = copy.copy(self)
+        picked._matrix = matrix
+        source = self._source
+        picked._source = lambda: source()[rows.cpu().numpy()]
+        picked._transposed = picked._occurring = None
+        picked.known_tokens = self.known_tokens[rows]
+        picked.n_tokens = self.n_tokens[rows]
+        return picked
+
+    @property
+    def _lengths(self) -> Tensor:
+        """Words of each document."""
+        return self._matrix.crow_indices().diff()
+
+    @property
+    def _counts(self) -> csr_matrix:
+        return self._source()
 
     def like(self, like: Tensor, rows: NDArray[np.intp]) -> MultinomialCounts:
         """Give some of the documents in another dtype or on another device."""

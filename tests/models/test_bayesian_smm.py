@@ -329,3 +329,27 @@ def test_nvdm_corpus_reaches_the_papers_perplexity_in_small(data_folder):
     assert bound.per_document < 911
     assert authors.corpus < 771
     assert authors.per_document < 836
+
+
+def test_principal_axes_turn_the_model_and_change_nothing_else(corpus, fitted):
+    turned = fitted.principal_axes()
+    loadings, before = (x.components_.T.astype(float) for x in (turned, fitted))
+    unigram = np.exp(fitted.log_unigram_.astype(float))
+    unigram /= unigram.sum()
+    centred = loadings - unigram @ loadings
+    covariance = centred.T @ (unigram[:, None] * centred)
+    spread = covariance.diagonal()
+    np.testing.assert_allclose(covariance, np.diag(spread), atol=1e-6 * spread.max())
+    assert (np.diff(spread) <= 0).all()
+    # A turn: all inner products of words stay, and so does every probability.
+    np.testing.assert_allclose(loadings @ loadings.T, before @ before.T, atol=1e-5)
+    test = corpus.test.counts
+    exact = [
+        m.perplexity(test, estimator="importance", n_draws=2000).corpus
+        for m in (turned, fitted)
+    ]
+    assert exact[0] == pytest.approx(exact[1], rel=5e-3)
+    bounds = [m.perplexity(test, n_draws=256).corpus for m in (turned, fitted)]
+    assert bounds[0] < 1.001 * bounds[1]
+    again = turned.principal_axes()
+    np.testing.assert_allclose(again.components_, turned.components_, atol=1e-4)

@@ -16,7 +16,7 @@ from docsigma.inference.draws import generator, standard_normals
 from docsigma.inference.prior import IsotropicPrior
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from scipy.sparse import csr_matrix
     from torch import Tensor
@@ -70,6 +70,33 @@ class CountBatch:
             torch.from_numpy(counts.indptr.astype(np.int64)).to(like.device),
             torch.from_numpy(tokens).to(like),
         )
+
+    def shuffled(self, order: Tensor) -> CountBatch:
+        """Give all documents in another order."""
+        first, lengths = self.offsets[order], self.offsets.diff()[order]
+        offsets = torch.zeros_like(self.offsets)
+        torch.cumsum(lengths, 0, out=offsets[1:])
+        shift = torch.repeat_interleave(
+            first - offsets[:-1], lengths, output_size=len(self.words)
+        )
+        entries = shift + torch.arange(len(shift), device=shift.device)
+        return CountBatch(
+            self.words[entries], self.values[entries], offsets, self.n_tokens[order]
+        )
+
+    def split(self, size: int) -> Iterator[CountBatch]:
+        """Give `size` documents at a time, as views."""
+        n_documents = len(self.n_tokens)
+        starts = range(0, n_documents, size)
+        bounds = self.offsets[[*starts, n_documents]].tolist()
+        for start, (begin, end) in zip(starts, pairwise(bounds), strict=True):
+            stop = min(start + size, n_documents)
+            yield CountBatch(
+                self.words[begin:end],
+                self.values[begin:end],
+                self.offsets[start : stop + 1] - begin,
+                self.n_tokens[start:stop],
+            )
 
     def project(self, table: Tensor) -> Tensor:
         """Give ``x @ table`` for every document, of shape (n, columns)."""

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import torch
+from scipy.sparse import csr_matrix
 
 from docsigma.exceptions import InputError
 from docsigma.inference.draws import generator, standard_normals
@@ -14,9 +15,8 @@ from docsigma.inference.nvdm_network import CountBatch
 from docsigma.inference.trainer import Epoch, Trainer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from scipy.sparse import csr_matrix
     from torch import Tensor
 
     from docsigma.inference.nvdm_network import NVDMNetwork
@@ -26,6 +26,8 @@ __all__ = ["NVDMTrainer"]
 
 # The stop rule compares mean bounds of so many rounds.
 WINDOW = 5
+# Batches whose noise is drawn together.
+NOISES = 64
 
 
 class NVDMTrainer(Trainer):
@@ -73,6 +75,10 @@ class NVDMTrainer(Trainer):
         self.learning_rate = learning_rate
         self.batch_size = batch_size
         self.n_draws = n_draws
+        # Counts in memory go to the device at once: no step then waits for a copy.
+        self._corpus: CountBatch | None = None
+        if isinstance(counts, csr_matrix):
+            self._corpus = CountBatch.from_csr(counts, network.decoder["bias"])
         self._halves = {"decoder": network.decoder, "encoder": network.encoder}
         self._optimizers = {
             half: torch.optim.Adam(tensors.values(), lr=learning_rate, fused=True)
@@ -145,14 +151,12 @@ class NVDMTrainer(Trainer):
             for tensor in tensors.values():
                 tensor.requires_grad_(name == half)
         optimizer = self._optimizers[half]
-        order = torch.randperm(self.n_documents, generator=source).numpy()
+        order = torch.randperm(self.n_documents, generator=source)
         # Summed on the device: a look at every step would make it wait.
         sums = torch.zeros(2, dtype=torch.float64, device=like.device)
-        for start in range(0, len(order), self.batch_size):
-            rows = order[start : start + self.batch_size]
-            batch = CountBatch.from_csr(self.counts[rows], like)
-            shape = (len(rows), self.n_draws, self.network.n_components)
-            bound, kl = self.network.bound(batch, standard_normals(shape, source, like))
+        batches, noises = self._batches(order, like), self._noises(source, like)
+        for batch, noise in zip(batches, noises, strict=True):
+            bound, kl = self.network.bound(batch, noise)
             optimizer.zero_grad()
             torch.autograd.backward(-bound.mean())
             optimizer.step()
@@ -162,6 +166,24 @@ class NVDMTrainer(Trainer):
             tensor.requires_grad_(False)
         total, divergence = sums.tolist()
         return total, divergence
+
+    def _batches(self, order: Tensor, like: Tensor) -> Iterator[CountBatch]:
+        if self._corpus is not None:
+            yield from self._corpus.shuffled(order.to(like.device)).split(
+                self.batch_size
+            )
+            return
+        for rows in torch.split(order, self.batch_size):
+            yield CountBatch.from_csr(self.counts[rows.numpy()], like)
+
+    def _noises(self, source: torch.Generator, like: Tensor) -> Iterator[Tensor]:
+        """Draw for many batches at a time: few copies to the device, little memory."""
+        at_once = self.batch_size * NOISES
+        for start in range(0, self.n_documents, at_once):
+            n_documents = min(at_once, self.n_documents - start)
+            shape = (n_documents, self.n_draws, self.network.n_components)
+            noise = standard_normals(shape, source, like)
+            yield from torch.split(noise, self.batch_size)
 
     def state(self) -> dict[str, Tensor]:
         """Give every tensor a checkpoint must hold to go on bit for bit."""

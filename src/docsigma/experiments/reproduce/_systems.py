@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from docsigma.experiments.reproduce._setting import Setting
 
-__all__ = ["CHOSEN", "SYSTEMS", "System"]
+__all__ = ["CHOSEN", "SYSTEMS", "TUNED", "System"]
 
 Scores = dict[str, dict[str, Any]]
 
@@ -41,7 +41,19 @@ CHOSEN: dict[str, dict[str, Any]] = {
     "switchboard": {"K": 200, "l1": 0.1, "passes": 500},
     "switchboard-asr": {"K": 200, "l1": 0.1, "passes": 500},
 }
-ULMFIT_EPOCHS = {"pretrain_epochs": 12, "lm_epochs": 0, "classifier_epochs": 20}
+# What `docsigma tune` found on the training part, by classifier; see results/tune-*.
+TUNED: dict[str, dict[str, dict[str, Any]]] = {
+    "20newsgroups": {
+        "lr": {"n_components": 800, "l1": 0.48, "prior_precision": 10.5},
+        "glcu": {"n_components": 800, "l1": 0.48, "prior_precision": 10.5},
+    },
+}
+ULMFIT_EPOCHS = {
+    "pretrain_epochs": 10,
+    "lm_epochs": 0,
+    "classifier_epochs": 12,
+    "batch_size": 128,
+}
 QUICK = {"K": 5, "l1": 0.1, "passes": 20}
 
 
@@ -142,14 +154,14 @@ def nvdm(setting: Setting, task: Task, corpus: str, seed: int) -> Scores:
     """Run NVDM with the early stopping of the paper."""
     chosen = _chosen(setting, corpus)
     k = setting.pick(min(chosen["K"], 200), chosen["K"])
-    n_passes = setting.pick(40, 2)
+    model = make_nvdm(setting, k, seed, task.train.shape[0])
     stop = EarlyStopping(
         task.train,
         task.train_labels,
         UncertainGaussianClassifier(tol=1e-3),
-        every=max(1, n_passes // setting.pick(10, 2)),
+        every=max(1, model.max_iter // setting.pick(5, 2)),
     )
-    make_nvdm(setting, k, seed, max_iter=n_passes, tol=0).fit(task.train, callback=stop)
+    model.fit(task.train, callback=stop)
     best = stop.best_model
     train, test = best.posterior(task.train), best.posterior(task.test)
     return _classify(task, train, test, ("lr", "glc", "glcu"))
@@ -168,6 +180,20 @@ def bayesian(setting: Setting, task: Task, corpus: str, seed: int) -> Scores:
         random_state=seed,
     ).fit(task.train)
     return _gaussians(model, task)
+
+
+def tuned(setting: Setting, task: Task, corpus: str, seed: int) -> Scores:
+    """Run the fast solver with what `docsigma tune` chose for each classifier."""
+    scores: Scores = {}
+    for kind, parameters in TUNED[corpus].items():
+        model = BayesianSMM(
+            **setting.pick(parameters, {"n_components": 5}),
+            device=setting.device,
+            random_state=seed,
+        ).fit(task.train)
+        train, test = model.posterior(task.train), model.posterior(task.test)
+        scores |= _classify(task, train, test, (kind,))
+    return scores
 
 
 def fast(setting: Setting, task: Task, corpus: str, seed: int) -> Scores:
@@ -265,5 +291,6 @@ SYSTEMS: dict[str, System] = {
     "ctm": System("CTM", ctm, needs="tomotopy"),
     "pv-dbow": System("PV-DBOW", paragraph_vectors, needs="gensim"),
     "bayesian-smm": System("Bayesian SMM", bayesian),
-    "bayesian-smm-fast": System("Bayesian SMM, fast solver", fast, extension=True),
+    "bayesian-smm-fast": System("Bayesian SMM, fast, K 100", fast, extension=True),
+    "bayesian-smm-tuned": System("Bayesian SMM, fast, tuned", tuned, extension=True),
 }

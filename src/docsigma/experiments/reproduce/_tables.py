@@ -47,6 +47,10 @@ def over_seeds(rows: Iterable[dict[str, Any]]) -> dict[tuple[Any, ...], list[Any
     """Collect rows whose keys differ in the seed only, in the order they came."""
     groups: dict[tuple[Any, ...], list[Any]] = {}
     for row in rows:
-        key = {name: value for name, value in row["key"].items() if name != "seed"}
-        groups.setdefault(tuple(key.items()), []).append(row)
+        key = tuple(
+            (name, tuple(value) if isinstance(value, list) else value)
+            for name, value in row["key"].items()
+            if name != "seed"
+        )
+        groups.setdefault(key, []).append(row)
     return groups

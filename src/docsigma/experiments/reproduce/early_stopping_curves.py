@@ -46,11 +46,11 @@ def compute(setting: Setting, record: Record | Plan) -> None:
             record.row({"model": name, "seed": seed}, curve)
 
 
-def _model(setting: Setting, name: str, seed: int) -> tuple[Any, int]:
+def _model(setting: Setting, name: str, seed: int, n_documents: int) -> tuple[Any, int]:
     k = setting.pick(100, 5)
     if name == "NVDM":
-        n_passes = setting.pick(60, 2)
-        return make_nvdm(setting, k, seed, max_iter=n_passes, tol=0), n_passes
+        nvdm = make_nvdm(setting, k, seed, n_documents)
+        return nvdm, nvdm.max_iter
     n_passes = setting.pick(1000, 20)
     make = SMM if name == "l1 SMM" else BayesianSMM
     model = make(
@@ -68,7 +68,7 @@ def _model(setting: Setting, name: str, seed: int) -> tuple[Any, int]:
 def _curve(
     setting: Setting, name: str, seed: int, task: Task
 ) -> list[dict[str, float]]:
-    model, n_passes = _model(setting, name, seed)
+    model, n_passes = _model(setting, name, seed, task.train.shape[0])
     every = max(1, n_passes // setting.pick(CHECKPOINTS, 2))
     certain = name == "l1 SMM"
     make = GaussianLinearClassifier if certain else UncertainGaussianClassifier

@@ -45,8 +45,8 @@ def _curve(setting: Setting, name: str, seed: int, task: Any) -> dict[str, Any]:
     k = setting.pick(200, 4)
     model: Any
     if name == "NVDM":
-        n_passes = setting.pick(60, 2)
-        model = make_nvdm(setting, k, seed, max_iter=n_passes, tol=0)
+        model = make_nvdm(setting, k, seed, task.train.shape[0])
+        n_passes = model.max_iter
     else:
         n_passes = setting.pick(1000, 20)
         model = BayesianSMM(

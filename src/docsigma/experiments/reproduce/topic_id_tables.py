@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from docsigma.experiments.reproduce import related
 from docsigma.experiments.reproduce._printed import CITED, FISHER, NEWSGROUPS
 from docsigma.experiments.reproduce._setting import Experiment
-from docsigma.experiments.reproduce._systems import SYSTEMS
+from docsigma.experiments.reproduce._systems import SYSTEMS, TUNED
 from docsigma.experiments.reproduce._tables import markdown, over_seeds, spread
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ def _fill(
         named["words"] = list(window)
     for name, system in SYSTEMS.items():
         if not setting.wants(name) or (name == "ulmfit" and task.train_texts is None):
+            continue
+        if name == "bayesian-smm-tuned" and corpus not in TUNED:
             continue
         if setting.quick and system.needs and not related.installed(system.needs):
             continue

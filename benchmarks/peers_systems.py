@@ -55,6 +55,10 @@ class System:
         """Embed documents as new ones."""
         raise NotImplementedError
 
+    def embed_training(self, documents: Any) -> NDArray[Any]:
+        """Embed the training documents, for the classifier: as new ones too."""
+        return self.embed(documents)
+
     def perplexity(self, counts: sp.csr_matrix) -> dict[str, Any] | None:
         """Bound on the perplexity of the documents that were embedded last."""
         del counts
@@ -360,6 +364,17 @@ class ParagraphVectors(TokenSystem):
         }
 
 
+class OwnParagraphVectors(ParagraphVectors):
+    """The same, the classifier learning from the vectors that training left."""
+
+    def embed_training(self, documents: Any) -> NDArray[Any]:
+        return np.asarray(self.model.dv.vectors[: len(documents)])
+
+    def facts(self) -> dict[str, Any]:
+        facts = super().facts()
+        return facts | {"settings": f"{facts['settings']}; LR on its own vectors"}
+
+
 SYSTEMS: dict[str, type[System]] = {
     "fast": DocsigmaFast,
     "fast-loose": DocsigmaLoose,
@@ -369,5 +384,6 @@ SYSTEMS: dict[str, type[System]] = {
     "tomotopy-lda": TomotopyLDA,
     "tomotopy-ctm": TomotopyCTM,
     "pv-dbow": ParagraphVectors,
+    "pv-dbow-own": OwnParagraphVectors,
     "lsa": LSA,
 }

@@ -111,7 +111,7 @@ def measure(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
     row |= system.facts()
     if system.embeds:
         row["perplexity"] = system.perplexity(counts["test"])
-        train = system.embed(documents["train"])
+        train = system.embed_training(documents["train"])
         np.savez(folder / "embeddings.npz", train=train, test=test)
     system.close()
     return row

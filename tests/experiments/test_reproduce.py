@@ -144,6 +144,23 @@ def test_runs_of_two_machines_are_put_together(tmp_path, monkeypatch):
     ]
 
 
+def test_files_are_made_of_the_rows_that_are_there(tmp_path, capsys):
+    where = ("--quick", "--device", "cpu", "--out", tmp_path)
+    options = ("--no-compute", "--seeds", 2)
+    said = refuse(capsys, "reproduce", "convergence", *where, *options)
+    assert "has no rows" in said
+    succeed(capsys, "reproduce", "convergence", *where, "--seeds", 1)
+    rows = json.loads((tmp_path / "convergence.json").read_text())["rows"]
+    (tmp_path / "first").mkdir()
+    for path in list(tmp_path.glob("convergence.*")):
+        path.rename(tmp_path / "first" / path.name)
+    also = ("--also", tmp_path / "first")
+    succeed(capsys, "reproduce", "convergence", *where, *options, *also)
+    report = json.loads((tmp_path / "convergence.json").read_text())
+    assert report["rows"] == rows
+    assert report["seeds"] == [0, 1]
+
+
 def test_rows_of_another_experiment_are_not_taken_over(tmp_path):
     setting = Setting(quick=True, device="cpu", seeds=(0,))
     elsewhere = tmp_path / "elsewhere"

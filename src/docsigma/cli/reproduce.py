@@ -36,6 +36,9 @@ def reproduce(
         list[Path] | None,
         typer.Option(help="Folder of a run elsewhere; its rows are taken over."),
     ] = None,
+    compute: Annotated[
+        bool, typer.Option(help="Compute the rows that are not there.")
+    ] = True,
     ulmfit_weights: Annotated[
         Path | None, typer.Option(help="fastai's wt103 weights, for ULMFiT's rows.")
     ] = None,
@@ -63,7 +66,9 @@ def reproduce(
     )
     with _common.going_on(f"the rows that are done are in {out / f'{name}.json'}"):
         say = partial(tqdm.write, file=sys.stderr)
-        written = run(name, out, setting, say, also or (), progress=True)
+        written = run(
+            name, out, setting, say, also or (), progress=True, computes=compute
+        )
     page = next(path for path in written if path.suffix == ".md")
     typer.echo(page.read_text("utf-8"))
     typer.echo(f"written: {', '.join(map(str, written))}")

@@ -36,6 +36,8 @@ class Record:
         Files of runs elsewhere, of other seeds or systems; their rows are taken over.
     after : callable, default=None
         Called after each row, be it found or computed.
+    computes : bool, default=True
+        Whether rows that are not there are computed; if not, they are left out.
 
     Raises
     ------
@@ -62,11 +64,14 @@ class Record:
         say: Callable[[str], object] | None = None,
         others: Sequence[Path] = (),
         after: Callable[[], object] | None = None,
+        *,
+        computes: bool = True,
     ) -> None:
         self.path = path
         self.heading = heading
         self._say = say
         self._after = after
+        self._computes = computes
         self._asked: list[dict[str, Any]] = []
         self.rows: list[dict[str, Any]] = []
         if path.exists():
@@ -104,14 +109,15 @@ class Record:
 
     def row(
         self, key: dict[str, Any], compute: Callable[[], dict[str, Any]]
-    ) -> dict[str, Any]:
+    ) -> dict[str, Any] | None:
         """Give the row of `key`; compute and write it if it is not there."""
         self._asked.append(key)
-        found = self.find(key)
-        made = self._make(key, compute) if found is None else found
+        row = self.find(key)
+        if row is None and self._computes:
+            row = self._make(key, compute)
         if self._after is not None:
             self._after()
-        return made
+        return row
 
     def _make(
         self, key: dict[str, Any], compute: Callable[[], dict[str, Any]]

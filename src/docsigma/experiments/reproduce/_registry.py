@@ -60,6 +60,7 @@ def reproduce(
     also: Sequence[Path] = (),
     *,
     progress: bool = False,
+    computes: bool = True,
 ) -> list[Path]:
     """Run an experiment, or what is left of it, and write its three files.
 
@@ -77,7 +78,10 @@ def reproduce(
         Folders of runs elsewhere, of other seeds or systems, whose rows are taken
         over.
     progress : bool, default=False
-        Whether a progress bar is shown.
+        Whether a progress bar is shown, where there is a terminal.
+    computes : bool, default=True
+        Whether rows that are not there are computed; if not, the files are made of
+        those that are.
 
     Returns
     -------
@@ -114,10 +118,12 @@ def reproduce(
     others = [elsewhere / f"{name}.json" for elsewhere in also]
     plan = Plan()
     experiment.compute(setting, plan)
-    with tqdm(total=plan.n_rows, unit="row", disable=not progress) as bar:
+    with tqdm(total=plan.n_rows, unit="row", disable=None if progress else True) as bar:
         path = folder / f"{name}.json"
-        record = Record(path, heading, say, others, after=bar.update)
+        record = Record(path, heading, say, others, bar.update, computes=computes)
         experiment.compute(setting, record)
+    if not record.rows:
+        raise InputError(f"{path} has no rows, and none are to be computed")
     record.write()
     page = folder / f"{name}.md"
     text = experiment.table(record.rows) + "\n"

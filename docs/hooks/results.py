@@ -41,10 +41,12 @@ def render(name: str) -> str:
     machines = ", ".join(sorted({row["machine"] for row in rows}))
     hours = sum(row["seconds"] for row in rows) / 3600
     seeds = len({row["key"].get("seed") for row in rows})
+    made = f"Machine: {machines}; {hours:.1f} hours for {len(rows)} rows."
+    spread = "Means over seeds ± half their range; a figure without ± is of one run."
     parts = [
         f"```bash\n{command} --seeds {seeds}\n```",
         table.read_text("utf-8").strip(),
-        f"Machine: {machines}; {hours:.1f} hours for {len(rows)} rows.",
+        f"{made} {spread}",
     ]
     if (RESULTS / f"{name}.png").exists():
         parts.insert(2, f"![{name}](results/{name}.png)")

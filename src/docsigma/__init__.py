@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from docsigma.models import SMM as SMM
     from docsigma.models import BayesianSMM as BayesianSMM
     from docsigma.posterior import GaussianPosterior as GaussianPosterior
+    from docsigma.token_weights import TokenWeights as TokenWeights
 
 __version__ = "0.1.0"
 
@@ -50,6 +51,7 @@ _HOME = {
     "Perplexity": "docsigma.metrics",
     "SMM": "docsigma.models",
     "SelectedNaiveBayes": "docsigma.classifiers",
+    "TokenWeights": "docsigma.token_weights",
     "TopicClassifier": "docsigma.classifiers",
     "ULMFiTClassifier": "docsigma.classifiers",
     "UncertainGaussianClassifier": "docsigma.classifiers",

@@ -161,6 +161,30 @@ def test_files_are_made_of_the_rows_that_are_there(tmp_path, capsys):
     assert report["seeds"] == [0, 1]
 
 
+def test_rows_of_other_seeds_are_not_taken_over(tmp_path):
+    both = Setting(quick=True, device="cpu", seeds=(0, 1))
+    reproduce("convergence", tmp_path / "two", both)
+    reproduce("convergence", tmp_path / "one", QUICK, also=[tmp_path / "two"])
+    rows = json.loads((tmp_path / "one" / "convergence.json").read_text())["rows"]
+    assert {row["key"]["seed"] for row in rows} == {0}
+
+
+@pytest.mark.parametrize("name", ["perplexity-table", "perplexity-curves"])
+def test_single_systems_of_the_perplexities(name, tmp_path):
+    setting = replace(QUICK, options={"systems": ["nvdm"]})
+    reproduce(name, tmp_path, setting)
+    rows = json.loads((tmp_path / f"{name}.json").read_text())["rows"]
+    assert {row["key"]["model"] for row in rows} == {"NVDM"}
+
+
+def test_a_system_that_the_experiment_has_not_is_refused(tmp_path):
+    setting = replace(QUICK, options={"systems": ["tfidf"]})
+    with pytest.raises(InputError, match="convergence has no system 'tfidf'"):
+        reproduce("convergence", tmp_path, setting)
+    with pytest.raises(InputError, match="there are bayesian-smm, .*, nvdm"):
+        reproduce("perplexity-table", tmp_path, setting)
+
+
 def test_rows_of_another_experiment_are_not_taken_over(tmp_path):
     setting = Setting(quick=True, device="cpu", seeds=(0,))
     elsewhere = tmp_path / "elsewhere"

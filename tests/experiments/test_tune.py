@@ -98,3 +98,32 @@ def test_the_command_searches_without_labels_for_perplexity(tmp_path, capsys):
     )
     assert "best of 1: n_components 2" in shown
     assert json.loads(out.read_text())["corpus"] == "synthetic"
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "said"),
+    [
+        ("--l1", "1", "must be two numbers with a comma"),
+        ("--l1", "3,1", "must be the least and the greatest"),
+        ("--l1", "0,1", "must be the least and the greatest"),
+        ("--prior-precision", "1,inf", "must be the least and the greatest"),
+    ],
+)
+def test_ranges_that_are_none_are_refused(option, text, said, tmp_path, capsys):
+    out = tmp_path / "found.json"
+    sentence = refuse(capsys, "tune", "synthetic", "--out", out, option, text)
+    assert option in sentence
+    assert said in sentence
+    assert repr(text) in sentence
+    assert not out.exists()
+
+
+def test_the_command_keeps_its_ranges(tmp_path, capsys):
+    out = tmp_path / "found.json"
+    options = ("--objective", "perplexity", "--components", "2", "--trials", 1)
+    ranges = ("--l1", "0.5,0.6", "--prior-precision", "2,3", "--device", "cpu")
+    succeed(capsys, "tune", "synthetic", "--out", out, *options, *ranges)
+    found = json.loads(out.read_text())
+    assert found["space"]["l1"] == [0.5, 0.6]
+    assert 0.5 <= found["parameters"]["l1"] <= 0.6
+    assert 2 <= found["parameters"]["prior_precision"] <= 3

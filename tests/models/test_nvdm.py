@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from docsigma import InputError, load_corpus
 from docsigma.experiments.early_stopping import EarlyStopping
+from docsigma.inference import nvdm_trainer
 from docsigma.inference.nvdm_network import CountBatch, NVDMNetwork
 from docsigma.inference.nvdm_trainer import NVDMTrainer
 from docsigma.models.nvdm import NVDM
@@ -292,7 +293,9 @@ def test_same_seed_gives_the_same_model(corpus):
     assert not np.array_equal(one.components_, other.components_)
 
 
-def test_dense_sparse_and_stored_counts_give_the_same(corpus, tmp_path):
+def test_dense_sparse_and_stored_counts_give_the_same(corpus, tmp_path, monkeypatch):
+    # Noise is drawn a batch at a time, so that a pass draws more than once.
+    monkeypatch.setattr(nvdm_trainer, "NOISES", 1)
     counts = corpus.train.counts[:80]
     stored = write(tmp_path / "counts", counts, shard_rows=30)
     model = NVDM(3, **QUICK, max_iter=2, random_state=0)

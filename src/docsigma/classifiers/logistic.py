@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CrossValidatedLogisticRegression"]
 
-# So many inverse l2 weights in a row that are worse end the search.
+# So many inverse l2 weights in a row that are no better end the search.
 PATIENCE = 2
 
 
@@ -39,8 +39,8 @@ class CrossValidatedLogisticRegression(ClassifierMixin, BaseEstimator):
         left out.
     Cs : array-like of float, optional
         Inverse l2 weights to choose from, by default 1e-4 to 1e2, half a decade
-        apart. They are tried from the least on, until two in a row are worse than
-        the best.
+        apart. They are tried from the least on, until two in a row are no better
+        than the best.
     n_folds : int
         Parts of the cross-validation. Classes with fewer documents are allowed.
     max_iter : int

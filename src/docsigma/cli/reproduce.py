@@ -37,7 +37,8 @@ def reproduce(
         typer.Option(help="Folder of a run elsewhere; its rows are taken over."),
     ] = None,
     compute: Annotated[
-        bool, typer.Option(help="Compute the rows that are not there.")
+        bool,
+        typer.Option(help="Make the files of the rows that are there, compute none."),
     ] = True,
     ulmfit_weights: Annotated[
         Path | None, typer.Option(help="fastai's wt103 weights, for ULMFiT's rows.")

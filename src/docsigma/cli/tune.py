@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,7 +28,8 @@ def tune(
         str, typer.Option(help="Least and greatest l1 weight, with a comma.")
     ] = "0.01,10",
     prior_precision: Annotated[
-        str, typer.Option(help="Least and greatest precision of the prior.")
+        str,
+        typer.Option(help="Least and greatest precision of the prior."),
     ] = "1,100",
     trials: Annotated[int, typer.Option(min=1, help="Models to train.")] = 20,
     solver: Annotated[str, typer.Option(help="Training algorithm.")] = "fast",
@@ -65,8 +68,9 @@ def tune(
             journal=journal,
             say=lambda line: typer.echo(line, err=True),
         )
-    settings = {"corpus": corpus, "objective": objective, "seed": seed}
-    write_tuned(out, found, settings | {"solver": solver})
+    settings: dict[str, Any] = {"corpus": corpus, "objective": objective, "seed": seed}
+    settings |= {"solver": solver, "space": asdict(space)}
+    write_tuned(out, found, settings)
     shown = ", ".join(f"{name} {x:.4g}" for name, x in found.parameters.items())
     typer.echo(f"best of {len(found.trials)}: {shown} ({objective} {found.value:.4f})")
 
@@ -78,8 +82,9 @@ def _range(option: str, text: str) -> tuple[float, float]:
         raise InputError(
             f"{option} must be two numbers with a comma, got {text!r}"
         ) from error
-    if not 0 < low <= high:
+    if not 0 < low <= high < math.inf:
         raise InputError(
-            f"{option} must be the least and the greatest, both above 0, got {text!r}"
+            f"{option} must be the least and the greatest, both above 0 and finite, "
+            f"got {text!r}"
         )
     return low, high

@@ -86,7 +86,7 @@ class MultinomialCounts:
 
     def __getitem__(self, rows: slice | NDArray[np.intp]) -> MultinomialCounts:
         """Give some of the documents."""
-        return MultinomialCounts(self._counts[rows], self._like)
+        return self.like(self._like, rows)
 
     def select(self, rows: Tensor) -> MultinomialCounts:
         """Give some of the documents; those on a GPU are gathered there."""
@@ -124,9 +124,10 @@ class MultinomialCounts:
     def _counts(self) -> csr_matrix:
         return self._source()
 
-    def like(self, like: Tensor, rows: NDArray[np.intp]) -> MultinomialCounts:
+    def like(self, like: Tensor, rows: slice | NDArray[np.intp]) -> MultinomialCounts:
         """Give some of the documents in another dtype or on another device."""
-        return MultinomialCounts(self._counts[rows], like)
+        n_tokens = self.n_tokens.double().cpu().numpy()[rows]
+        return MultinomialCounts(self._counts[rows], like, n_tokens)
 
     def second_moment_product(self, loadings: Tensor, vectors: Tensor) -> Tensor:
         r"""Give :math:`\sum_j x_j\, t_j\,(t_j \cdot v)`, of shape (n, K)."""

@@ -81,8 +81,9 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         before 100 passes, nor while the KL still grows by a per cent; ``"fast"`` not
         in its first half. 0 means that only `max_iter` ends it.
     learning_rate : float or None, default=None
-        Adam's step size at the start. None means 0.04 for ``"fast"`` and 0.01 for
-        ``"paper"``, which uses it for the posteriors too.
+        Adam's step size at the start. None means 0.04 for ``"fast"``, less
+        beyond 100 components, and 0.01 for ``"paper"``, which uses it for the
+        posteriors too.
     batch_size : int, default=1024
         Documents in a minibatch of ``"fast"``; a small corpus has smaller ones, ten
         to a pass.
@@ -304,7 +305,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         uncorrelated under the uni-gram: there the true posterior of a short
         document is nearly diagonal, and the bound is tighter. Dimensions come in
         the order of their variance, the greatest first. The price is sparsity:
-        :math:`T` has no zeros left.
+        only words without any loading keep their zeros.
 
         Returns
         -------

@@ -71,7 +71,7 @@ class NVDM(GaussianModel):
         Width of each hidden layer of the encoder.
     n_layers : int, default=2
         Hidden layers of the encoder.
-    activation : {"relu", "sigmoid", "tanh"}, default="relu"
+    activation : {"relu", "sigmoid", "tanh"}, default="tanh"
         What follows each hidden layer.
     max_iter : int, default=50
         Rounds at the most. A round is twice `alternate_passes` passes over the
@@ -82,7 +82,7 @@ class NVDM(GaussianModel):
     tol : float, default=1e-5
         Training ends when the bound, averaged over five rounds, grows by less than
         `tol` of itself a round. 0 means that only `max_iter` ends it.
-    learning_rate : float, default=5e-5
+    learning_rate : float, default=2e-4
         Adam's step size. The default is for thousands of documents; a few hundred
         need some 1e-3.
     batch_size : int, default=64
@@ -178,11 +178,11 @@ class NVDM(GaussianModel):
         *,
         hidden_units: int = 500,
         n_layers: int = 2,
-        activation: str = "relu",
+        activation: str = "tanh",
         max_iter: int = 50,
         alternate_passes: int = 10,
         tol: float = 1e-5,
-        learning_rate: float = 5e-5,
+        learning_rate: float = 2e-4,
         batch_size: int = 64,
         n_draws: int = 1,
         output: str = "mean",

@@ -22,14 +22,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="0, 1, and so on")
     parser.add_argument("--seed", type=int, nargs="+", help="these instead")
     parser.add_argument("--also", type=Path, nargs="+", default=[], help="folders")
-    parser.add_argument("--systems", nargs="+", help="of a topic ID table")
+    parser.add_argument("--system", nargs="+", help="these systems' rows only")
     parser.add_argument("--ulmfit-weights", type=Path)
     chosen = parser.parse_args()
     setting = Setting(
         quick=chosen.quick,
         device=chosen.device,
         seeds=tuple(chosen.seed or range(chosen.seeds)),
-        options={"ulmfit_weights": chosen.ulmfit_weights, "systems": chosen.systems},
+        options={"ulmfit_weights": chosen.ulmfit_weights, "systems": chosen.system},
     )
     for name in chosen.names:
         for path in reproduce(name, chosen.out, setting, print, chosen.also):

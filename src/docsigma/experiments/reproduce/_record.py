@@ -34,8 +34,6 @@ class Record:
         Told about each row.
     others : sequence of Path, default=()
         Files of runs elsewhere, of other seeds or systems; their rows are taken over.
-    after : callable, default=None
-        Called after each row, be it found or computed.
     computes : bool, default=True
         Whether rows that are not there are computed; if not, they are left out.
 
@@ -63,14 +61,14 @@ class Record:
         heading: dict[str, Any],
         say: Callable[[str], object] | None = None,
         others: Sequence[Path] = (),
-        after: Callable[[], object] | None = None,
         *,
         computes: bool = True,
     ) -> None:
         self.path = path
         self.heading = heading
         self._say = say
-        self._after = after
+        #: Called after each row, be it found or computed.
+        self.after: Callable[[], object] = lambda: None
         self._computes = computes
         self._asked: list[dict[str, Any]] = []
         self.rows: list[dict[str, Any]] = []
@@ -79,7 +77,9 @@ class Record:
         same = {name: heading[name] for name in heading if name != "seeds"}
         for other in others:
             for row in self._read(other, same):
-                if self.find(row["key"]) is None:
+                seed = row["key"].get("seed")
+                wanted = "seeds" not in heading or seed in heading["seeds"]
+                if wanted and self.find(row["key"]) is None:
                     self.rows.append(row)
 
     @staticmethod
@@ -110,13 +110,15 @@ class Record:
     def row(
         self, key: dict[str, Any], compute: Callable[[], dict[str, Any]]
     ) -> dict[str, Any] | None:
-        """Give the row of `key`; compute and write it if it is not there."""
+        """Give the row of `key`; compute and write it if it is not there.
+
+        A record that computes nothing gives None then.
+        """
         self._asked.append(key)
         row = self.find(key)
         if row is None and self._computes:
             row = self._make(key, compute)
-        if self._after is not None:
-            self._after()
+        self.after()
         return row
 
     def _make(
@@ -137,9 +139,12 @@ class Record:
         """Write the file, whole; rows in the order in which they were asked for."""
         asked = [row for key in self._asked if (row := self.find(key)) is not None]
         self.rows = [row for row in self.rows if row["key"] not in self._asked] + asked
-        report = {**self.heading, "rows": self.rows}
+        # A row a line: curves hold thousands of figures, and a change shows its row.
+        heading = json.dumps({**self.heading, "rows": []}, indent=1)
+        rows = ",\n".join(f"  {json.dumps(row)}" for row in self.rows)
+        text = heading.replace('"rows": []', f'"rows": [\n{rows}\n ]')
         with atomic_file(self.path) as temporary:
-            temporary.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+            temporary.write_text(text + "\n", "utf-8")
 
 
 class Plan:

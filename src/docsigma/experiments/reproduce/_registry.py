@@ -19,7 +19,6 @@ from docsigma.experiments.reproduce import (
     uncertainty_length,
 )
 from docsigma.experiments.reproduce._record import Plan, Record
-from docsigma.experiments.reproduce._systems import SYSTEMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -97,12 +96,11 @@ def reproduce(
         raise InputError(
             f"there is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}"
         )
-    for system in setting.options.get("systems") or ():
-        if system not in SYSTEMS:
-            raise InputError(
-                f"there is no system {system!r}; there are {', '.join(SYSTEMS)}"
-            )
     experiment = EXPERIMENTS[name]
+    for system in setting.options.get("systems") or ():
+        if system not in experiment.systems:
+            known = ", ".join(experiment.systems) or "none to choose from"
+            raise InputError(f"{name} has no system {system!r}; there are {known}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -116,14 +114,14 @@ def reproduce(
         "seeds": list(setting.seeds),
     }
     others = [elsewhere / f"{name}.json" for elsewhere in also]
+    record = Record(folder / f"{name}.json", heading, say, others, computes=computes)
     plan = Plan()
     experiment.compute(setting, plan)
     with tqdm(total=plan.n_rows, unit="row", disable=None if progress else True) as bar:
-        path = folder / f"{name}.json"
-        record = Record(path, heading, say, others, bar.update, computes=computes)
+        record.after = bar.update
         experiment.compute(setting, record)
     if not record.rows:
-        raise InputError(f"{path} has no rows, and none are to be computed")
+        raise InputError(f"{record.path} has no rows, and none are to be computed")
     record.write()
     page = folder / f"{name}.md"
     text = experiment.table(record.rows) + "\n"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -52,8 +52,10 @@ class Setting:
         return system in (self.options.get("systems") or (system,))
 
     def task(self, name: str, **options: Any) -> Task:
-        """Load a corpus with labels; the small version has one for all."""
-        return _small_task() if self.quick else _load(name, tuple(options.items()))
+        """Give a corpus with labels, loaded when it is used; the small version's."""
+        if self.quick:
+            return _small_task()
+        return cast("Task", _LateTask(partial(_load, name, tuple(options.items()))))
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Experiment:
         Makes Markdown of its rows.
     figure : callable or None
         Makes a figure of its rows.
+    systems : tuple of str
+        Those that can be run apart; none means that there is but one.
     """
 
     name: str
@@ -80,6 +84,17 @@ class Experiment:
     compute: Callable[..., None]
     table: Callable[[list[dict[str, Any]]], str]
     figure: Callable[[list[dict[str, Any]]], Any] | None = None
+    systems: tuple[str, ...] = ()
+
+
+class _LateTask:
+    """A task that is loaded when something of it is asked for."""
+
+    def __init__(self, load: Callable[[], Task]) -> None:
+        self._load = load
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._load(), name)
 
 
 @cache

@@ -117,10 +117,10 @@ def table(rows: list[dict[str, Any]]) -> str:
             [
                 row["key"]["model"],
                 str(row["key"]["seed"]),
-                f"{best['test_accuracy']:.2f} (pass {best['pass']})",
+                f"{best['test_accuracy']:.2f} ({_unit(row)} {best['pass']})",
                 f"{top:.2f}",
                 f"{last['test_accuracy']:.2f}",
-                f"{last['test_accuracy'] - top:+.2f}",
+                f"{top - last['test_accuracy']:.2f}",
                 f"{last['cv_accuracy']:.2f}",
             ]
         )
@@ -134,6 +134,10 @@ def table(rows: list[dict[str, Any]]) -> str:
         ">cross-validation, at the end",
     ]
     return "Accuracy in per cent:\n\n" + markdown(heading, lines)
+
+
+def _unit(row: dict[str, Any]) -> str:
+    return "round" if row["key"]["model"] == "NVDM" else "pass"
 
 
 def figure(rows: list[dict[str, Any]]) -> Figure:
@@ -164,6 +168,10 @@ def figure(rows: list[dict[str, Any]]) -> Figure:
         axes.set_xlabel("rounds" if name == "NVDM" else "passes")
         axes.set_ylabel("accuracy (%)")
         axes.legend(fontsize=8)
+    # One scale for all: how flat a curve is must be seen beside the others.
+    low, high = zip(*(axes.get_ylim() for axes in panels), strict=True)
+    for axes in panels:
+        axes.set_ylim(min(low), max(high))
     return drawn
 
 
@@ -174,4 +182,5 @@ EXPERIMENT = Experiment(
     compute,
     table,
     figure,
+    systems=tuple(MODELS),
 )

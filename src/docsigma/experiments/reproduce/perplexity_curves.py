@@ -82,6 +82,7 @@ def table(rows: list[dict[str, Any]]) -> str:
     lines = []
     for row in rows:
         key, points = row["key"], row["points"]
+        unit = "round" if key["model"] == "NVDM" else "pass"
         best = min(points, key=lambda point: point["test"])
         last = points[-1]
         lines.append(
@@ -90,7 +91,7 @@ def table(rows: list[dict[str, Any]]) -> str:
                 key["model"],
                 str(key["seed"]),
                 f"{last['train']:.0f}",
-                f"{best['test']:.0f} (pass {best['pass']})",
+                f"{best['test']:.0f} ({unit} {best['pass']})",
                 f"{last['test']:.0f}",
                 f"{100 * (last['test'] / best['test'] - 1):.1f} %",
             ]
@@ -142,7 +143,13 @@ def figure(rows: list[dict[str, Any]]) -> Figure:
         axes.set_title(corpus)
         axes.set_xlabel("part of the training")
         axes.set_ylabel("perplexity per document (bound)")
-        axes.legend(fontsize=8)
+        for formatter in (
+            axes.yaxis.set_major_formatter,
+            axes.yaxis.set_minor_formatter,
+        ):
+            formatter("{x:.0f}")
+        axes.tick_params(axis="y", which="minor", labelsize=7)
+        axes.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0.0, 0.07))
     return drawn
 
 
@@ -153,4 +160,5 @@ EXPERIMENT = Experiment(
     compute,
     table,
     figure,
+    systems=tuple(MODELS),
 )

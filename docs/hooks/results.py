@@ -39,9 +39,10 @@ def render(name: str) -> str:
         return f"```bash\n{command}\n```\n\nNot run at full size yet.\n"
     rows = json.loads((RESULTS / f"{name}.json").read_text("utf-8"))["rows"]
     machines = ", ".join(sorted({row["machine"] for row in rows}))
-    hours = sum(row["seconds"] for row in rows) / 3600
+    minutes = sum(row["seconds"] for row in rows) / 60
+    took = f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
     seeds = len({row["key"].get("seed") for row in rows})
-    made = f"Machine: {machines}; {hours:.1f} hours for {len(rows)} rows."
+    made = f"Machine: {machines}; {took} for {len(rows)} rows."
     spread = "Means over seeds ± half their range; a figure without ± is of one run."
     parts = [
         f"```bash\n{command} --seeds {seeds}\n```",

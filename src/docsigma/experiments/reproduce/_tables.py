@@ -32,15 +32,17 @@ def spread(values: Sequence[float], digits: int) -> str:
 
     Examples
     --------
-    >>> spread([1.0, 2.0], 1), spread([3.25], 2), spread([], 1)
-    ('1.5 ± 0.5', '3.25', '-')
+    >>> spread([1.0, 2.0], 1).split(), spread([3.25], 2), spread([], 1)
+    (['1.5', '±', '0.5'], '3.25', '-')
     """
     if not values:
         return "-"
     mean = statistics.fmean(values)
     if len(values) == 1:
         return f"{mean:.{digits}f}"
-    return f"{mean:.{digits}f} ± {(max(values) - min(values)) / 2:.{digits}f}"
+    half = (max(values) - min(values)) / 2
+    # Spaces that no line of a narrow column is broken at.
+    return f"{mean:.{digits}f}\u00a0±\u00a0{half:.{digits}f}"
 
 
 def over_seeds(rows: Iterable[dict[str, Any]]) -> dict[tuple[Any, ...], list[Any]]:

@@ -247,11 +247,15 @@ def test_a_stop_leaves_nothing(tmp_path, number):
     words = tmp_path / "words.txt"
     words.write_text("cats\nmice\n")
     arguments = ["count", str(path), "--out", str(tmp_path / "counts")]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "docsigma.cli", *arguments, "--vocabulary", str(words)],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = [sys.executable, "-m", "docsigma.cli", *arguments]
+    # Tests that a shell started in the background ignore Ctrl-C, and so would it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            [*command, "--vocabulary", str(words)], stderr=subprocess.PIPE, text=True
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob(".counts.*")) and time.monotonic() < deadline:
         time.sleep(0.05)

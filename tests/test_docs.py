@@ -171,9 +171,5 @@ def test_command_and_its_options_exist(page: str, words: list[str]) -> None:
             break
         assert word in command.commands, page
         command = command.commands[word]
-    flags = {
-        flag
-        for parameter in command.params
-        for flag in (*parameter.opts, *parameter.secondary_opts)
-    }
+    flags = {flag for parameter in command.params for flag in parameter.opts}
     assert used - {"-h", "--help"} <= flags, page

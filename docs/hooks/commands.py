@@ -54,9 +54,7 @@ def describe(name: str) -> str:
         need = "required" if parameter.required else ""
         lines.append(f"| `{_argument(parameter)}` | {_help(parameter)} | {need} |")
     for parameter in options:
-        # Of a flag that is on, the option to name is the one that turns it off.
-        on = parameter.is_flag and parameter.default is True
-        shown = ", ".join(parameter.secondary_opts if on else parameter.opts)
+        shown = ", ".join(parameter.opts)
         if not parameter.is_flag:
             shown += f" {_kind(hints[parameter.name])}"
         row = f"| `{shown}` | {_help(parameter)} | {_default(parameter)} |"

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import (
     BaseEstimator,
     OneToOneFeatureMixin,
     TransformerMixin,
     _fit_context,
 )
-from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import check_is_fitted
+
+from docsigma._estimator_counts import estimator_counts
 
 if TYPE_CHECKING:
+    import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["TokenWeights"]
@@ -127,11 +129,7 @@ class TokenWeights(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return counts
 
     def _check(self, X: ArrayLike | sp.csr_matrix, *, reset: bool) -> sp.csr_matrix:
-        checked: Any = validate_data(self, X, accept_sparse="csr", reset=reset)
-        check_non_negative(checked, type(self).__name__)
-        wide = checked.dtype == np.float64
-        dtype = np.float64 if wide else np.float32
-        counts = sp.csr_matrix(checked, dtype=dtype, copy=True)
-        counts.sum_duplicates()
+        # A copy: the numbers of a CSR matrix are the caller's own.
+        counts = estimator_counts(self, X, reset=reset).copy()
         counts.eliminate_zeros()
         return counts

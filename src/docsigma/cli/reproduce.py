@@ -36,10 +36,10 @@ def reproduce(
         list[Path] | None,
         typer.Option(help="Folder of a run elsewhere; its rows are taken over."),
     ] = None,
-    compute: Annotated[
+    as_it_is: Annotated[
         bool,
-        typer.Option(help="Make the files of the rows that are there, compute none."),
-    ] = True,
+        typer.Option("--no-compute", help="Make the files of the rows that are there."),
+    ] = False,
     ulmfit_weights: Annotated[
         Path | None, typer.Option(help="fastai's wt103 weights, for ULMFiT's rows.")
     ] = None,
@@ -68,7 +68,7 @@ def reproduce(
     with _common.going_on(f"the rows that are done are in {out / f'{name}.json'}"):
         say = partial(tqdm.write, file=sys.stderr)
         written = run(
-            name, out, setting, say, also or (), progress=True, computes=compute
+            name, out, setting, say, also or (), progress=True, computes=not as_it_is
         )
     page = next(path for path in written if path.suffix == ".md")
     typer.echo(page.read_text("utf-8"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from sklearn.base import (
     BaseEstimator,
@@ -15,11 +14,10 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import (
     check_is_fitted,
-    check_non_negative,
-    validate_data,
 )
 
 from docsigma._devices import choose_device
+from docsigma._estimator_counts import estimator_counts
 from docsigma.corpora.sharded_counts import ShardedCounts
 from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
     from sklearn.feature_extraction.text import CountVectorizer
 
@@ -180,9 +179,5 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                     f"expecting {self.n_features_in_} features as input"
                 )
             return X
-        checked: Any = validate_data(self, X, accept_sparse="csr", reset=reset)
-        check_non_negative(checked, type(self).__name__)
-        wide = (checked if reset else self.components_).dtype == np.float64
-        counts = sp.csr_matrix(checked, dtype=np.float64 if wide else np.float32)
-        counts.sum_duplicates()
-        return counts
+        like = None if reset else self.components_.dtype
+        return estimator_counts(self, X, reset=reset, like=like)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import scipy.sparse as sp
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from docsigma.corpora.sharded_counts import ShardedCounts
     from docsigma.inference.trainer import Trainer
@@ -58,15 +58,8 @@ class SubspaceModel(CountModel):
     n_draws: int
     init_variance: float
     precision: Precision
-    device: str
     random_state: int | np.random.RandomState | None
     verbose: bool
-    log_unigram_: NDArray[Any]
-    training_log_unigram_: NDArray[np.float64]
-    history_: list[dict[str, Any]]
-    n_iter_: int
-    converged_: bool
-    seed_: int
 
     _shared_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],

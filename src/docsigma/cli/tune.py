@@ -31,15 +31,22 @@ def tune(
         str,
         typer.Option(help="Least and greatest precision of the prior."),
     ] = "1,100",
+    weights: Annotated[
+        str, typer.Option(help="Weights of tokens, with commas: none, log-idf.")
+    ] = "none",
+    hold_out: Annotated[
+        str,
+        typer.Option(help="Documents to judge by: random, or latest of each class."),
+    ] = "random",
     trials: Annotated[int, typer.Option(min=1, help="Models to train.")] = 20,
     solver: Annotated[str, typer.Option(help="Training algorithm.")] = "fast",
     device: Annotated[str, typer.Option(help="Where models are trained.")] = "auto",
     seed: Annotated[int, typer.Option(help="Decides the whole search.")] = 0,
 ) -> None:
-    """Search K, l1 and the prior's precision; a stopped search goes on."""
+    """Search K, l1, the prior's precision; a stopped search goes on."""
     from docsigma.corpora import load_corpus
     from docsigma.experiments.topic_id import count_parts
-    from docsigma.experiments.tune import Space, write_tuned
+    from docsigma.experiments.tune import Space, show_parameters, write_tuned
     from docsigma.experiments.tune import tune as search
 
     try:
@@ -49,7 +56,10 @@ def tune(
             f"--components must be whole numbers with commas, got {components!r}"
         ) from error
     space = Space(
-        sizes, _range("--l1", l1), _range("--prior-precision", prior_precision)
+        sizes,
+        _range("--l1", l1),
+        _range("--prior-precision", prior_precision),
+        tuple(weights.split(",")),
     )
     _common.check_writable(out)
     documents = load_corpus(corpus)
@@ -62,6 +72,7 @@ def tune(
             objective=objective,
             space=space,
             n_trials=trials,
+            which=hold_out,
             solver=solver,
             device=device,
             random_state=seed,
@@ -69,9 +80,9 @@ def tune(
             say=lambda line: typer.echo(line, err=True),
         )
     settings: dict[str, Any] = {"corpus": corpus, "objective": objective, "seed": seed}
-    settings |= {"solver": solver, "space": asdict(space)}
+    settings |= {"solver": solver, "hold_out": hold_out, "space": asdict(space)}
     write_tuned(out, found, settings)
-    shown = ", ".join(f"{name} {x:.4g}" for name, x in found.parameters.items())
+    shown = show_parameters(found.parameters)
     typer.echo(f"best of {len(found.trials)}: {shown} ({objective} {found.value:.4f})")
 
 

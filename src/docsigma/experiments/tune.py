@@ -17,6 +17,7 @@ from docsigma.classifiers import (
 from docsigma.exceptions import InputError
 from docsigma.experiments.topic_id import judge
 from docsigma.models import BayesianSMM
+from docsigma.token_weights import TokenWeights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,9 +26,20 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
-__all__ = ["OBJECTIVES", "Space", "Tuned", "tune", "write_tuned"]
+__all__ = [
+    "HELD_OUT",
+    "OBJECTIVES",
+    "WEIGHTS",
+    "Space",
+    "Tuned",
+    "show_parameters",
+    "tune",
+    "write_tuned",
+]
 
 OBJECTIVES = ("glcu", "lr", "perplexity")
+HELD_OUT = ("random", "latest")
+WEIGHTS = ("none", "log-idf")
 
 
 @dataclass(frozen=True)
@@ -40,11 +52,15 @@ class Space:
         Sizes to choose from.
     l1, prior_precision : tuple of two floats
         Least and greatest; searched by their logarithms.
+    weights : tuple of {"none", "log-idf"}
+        Counts as they are, or as
+        :class:`~docsigma.token_weights.TokenWeights` weights them.
     """
 
     n_components: tuple[int, ...] = (50, 100, 200)
     l1: tuple[float, float] = (0.01, 10.0)
     prior_precision: tuple[float, float] = (1.0, 100.0)
+    weights: tuple[str, ...] = ("none",)
 
 
 @dataclass(frozen=True)
@@ -54,7 +70,7 @@ class Tuned:
     Attributes
     ----------
     parameters : dict
-        Of :class:`~docsigma.models.bayesian_smm.BayesianSMM`.
+        Of :class:`~docsigma.models.bayesian_smm.BayesianSMM`, and the weights.
     value : float
         What was minimised, on the held-out part.
     trials : list of dict
@@ -74,6 +90,7 @@ def tune(
     space: Space | None = None,
     n_trials: int = 20,
     held_out: float = 0.2,
+    which: str = "random",
     solver: str = "fast",
     device: str = "auto",
     random_state: int = 0,
@@ -101,6 +118,10 @@ def tune(
         Models to train, those in `journal` included.
     held_out : float, default=0.2
         Part of the documents that is held out.
+    which : {"random", "latest"}
+        Documents at random, or those of each class that come last. Messages of one
+        discussion are alike: where the test documents are later ones, messages
+        drawn at random make a task far easier than theirs.
     solver, device : str
         Of the model.
     random_state : int, default=0
@@ -119,10 +140,25 @@ def tune(
         raise InputError(
             f"`objective` must be one of {', '.join(OBJECTIVES)}, got {objective!r}"
         )
+    if which not in HELD_OUT:
+        raise InputError(f"`which` must be one of {', '.join(HELD_OUT)}, got {which!r}")
+    space = Space() if space is None else space
+    if not space.weights or not set(space.weights) <= set(WEIGHTS):
+        raise InputError(
+            f"weights must be of {', '.join(WEIGHTS)}, got {', '.join(space.weights)!r}"
+        )
+    if objective == "perplexity" and space.weights != ("none",):
+        raise InputError(
+            "objective 'perplexity' takes counts as they are, got weights "
+            f"{', '.join(space.weights)}: they have another perplexity"
+        )
     if labels is None and objective != "perplexity":
         raise InputError(f"objective {objective!r} needs labels, the corpus has none")
-    space = Space() if space is None else space
-    train, test = _hold_out(counts.shape[0], labels, held_out, random_state)
+    train, test = _hold_out(counts.shape[0], labels, held_out, which, random_state)
+    parts = {"none": (counts[train], counts[test])}
+    if "log-idf" in space.weights:
+        weigh = TokenWeights().fit(counts[train])
+        parts["log-idf"] = weigh.transform(counts[train]), weigh.transform(counts[test])
 
     def evaluate(trial: Any) -> float:
         parameters = {
@@ -134,18 +170,20 @@ def tune(
                 "prior_precision", *space.prior_precision, log=True
             ),
         }
+        weights = trial.suggest_categorical("weights", list(space.weights))
+        seen, unseen = parts[weights]
         model = BayesianSMM(
             **parameters, solver=solver, device=device, random_state=random_state
-        ).fit(counts[train])
+        ).fit(seen)
         if labels is None or objective == "perplexity":
-            value = model.perplexity(counts[test]).corpus
+            value = model.perplexity(unseen).corpus
         else:
             kept = np.asarray(labels)
             value = _cross_entropy(
-                model, counts[train], kept[train], counts[test], kept[test], objective
+                model, seen, kept[train], unseen, kept[test], objective
             )
         if say is not None:
-            shown = ", ".join(f"{name} {x:.4g}" for name, x in parameters.items())
+            shown = show_parameters(parameters | {"weights": weights})
             say(f"trial {trial.number}: {shown}: {value:.4f}")
         return float(value)
 
@@ -164,6 +202,7 @@ def tune(
         "n_tokens": float(counts.sum()),
         "space": asdict(space),
         "held_out": held_out,
+        "which": which,
         "solver": solver,
         "random_state": random_state,
     }
@@ -184,6 +223,14 @@ def tune(
     return Tuned(dict(study.best_params), float(study.best_value), trials)
 
 
+def show_parameters(parameters: dict[str, Any]) -> str:
+    """Write parameters in one line."""
+    return ", ".join(
+        f"{name} {x}" if isinstance(x, str) else f"{name} {x:.4g}"
+        for name, x in parameters.items()
+    )
+
+
 def write_tuned(path: Path, found: Tuned, settings: dict[str, Any]) -> None:
     """Write what was found as JSON."""
     report = {
@@ -200,6 +247,7 @@ def _hold_out(
     n_documents: int,
     labels: Sequence[str] | None,
     part: float,
+    which: str,
     random_state: int,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Divide documents, of each class alike."""
@@ -214,6 +262,8 @@ def _hold_out(
             f"{n_classes} classes, the smallest of {least}, and each must be in "
             "both parts"
         )
+    if which == "latest":
+        return _divide_at_end(n_documents, labels, part)
     train, test = train_test_split(
         np.arange(n_documents),
         test_size=n_held,
@@ -221,6 +271,21 @@ def _hold_out(
         stratify=labels,
     )
     return train, test
+
+
+def _divide_at_end(
+    n_documents: int, labels: Sequence[str] | None, part: float
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Divide documents so that the last of each class are in the second part."""
+    last = np.zeros(n_documents, bool)
+    codes = np.zeros(n_documents, int)
+    if labels is not None:
+        _, codes = np.unique(np.asarray(labels), return_inverse=True)
+    for code in range(codes.max() + 1):
+        members = np.flatnonzero(codes == code)
+        n_last = min(max(round(part * len(members)), 1), len(members) - 1)
+        last[members[-n_last:]] = True
+    return np.flatnonzero(~last), np.flatnonzero(last)
 
 
 def _optuna() -> Any:

@@ -205,20 +205,26 @@ def _gaussians(model: BayesianSMM, task: Task) -> Scores:
 
 def lda(setting: Setting, task: Task, corpus: str, seed: int) -> Scores:
     """Run latent Dirichlet allocation."""
-    return _gibbs(setting, task, corpus, seed, "lda", 300)
+    return _gibbs(setting, task, corpus, seed, "lda", 300, 100)
 
 
 def ctm(setting: Setting, task: Task, corpus: str, seed: int) -> Scores:
-    """Run the correlated topic model; fewer sweeps, for they take long."""
-    return _gibbs(setting, task, corpus, seed, "ctm", 20)
+    """Run the correlated topic model; fewer topics and sweeps, for they take long."""
+    return _gibbs(setting, task, corpus, seed, "ctm", 100, 50)
 
 
 def _gibbs(
-    setting: Setting, task: Task, corpus: str, seed: int, kind: str, n_iter: int
+    setting: Setting,
+    task: Task,
+    corpus: str,
+    seed: int,
+    kind: str,
+    n_iter: int,
+    n_topics: int,
 ) -> Scores:
     del corpus
     model = related.GibbsTopics(
-        setting.pick(100, 5),
+        setting.pick(n_topics, 5),
         kind=kind,
         n_iter=setting.pick(n_iter, 10),
         inference_n_iter=setting.pick(100, 5),

@@ -46,6 +46,7 @@ def test_a_search_goes_on_from_its_journal(task, tmp_path):
     second = tune(task.train, None, n_trials=3, say=said.append, **settings)
     assert len(said) == 1
     assert second.trials[:2] == first.trials
+    assert second.trials[2]["l1"] not in {trial["l1"] for trial in first.trials}
 
 
 def test_what_cannot_be_done_is_said(task):

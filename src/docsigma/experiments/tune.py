@@ -195,8 +195,10 @@ def tune(
         study_name=f"docsigma-{objective}",
         storage=storage,
         load_if_exists=True,
-        sampler=optuna.samplers.TPESampler(seed=random_state),
     )
+    # With one seed for all, a search that goes on would try its first trials again.
+    seed = random_state + len(study.trials)
+    study.sampler = optuna.samplers.TPESampler(seed=seed)
     settings = {
         "n_documents": counts.shape[0],
         "n_tokens": float(counts.sum()),

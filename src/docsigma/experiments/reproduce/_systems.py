@@ -43,6 +43,18 @@ CHOSEN: dict[str, dict[str, Any]] = {
     "switchboard": {"K": 200, "l1": 0.1, "passes": 500},
     "switchboard-asr": {"K": 200, "l1": 0.1, "passes": 500},
 }
+# What the kept searches results/tune-*.json chose for the fast solver, by counts and
+# classifier.
+TUNED: dict[str, dict[str, dict[str, Any]]] = {
+    "plain": {
+        "lr": {"n_components": 800, "l1": 0.1676, "prior_precision": 28.2},
+        "glcu": {"n_components": 800, "l1": 0.2512, "prior_precision": 23.38},
+    },
+    "weighted": {
+        "lr": {"n_components": 400, "l1": 0.9276, "prior_precision": 10.14},
+        "glcu": {"n_components": 800, "l1": 0.8823, "prior_precision": 22.24},
+    },
+}
 ULMFIT_EPOCHS = {
     "pretrain_epochs": 10,
     "lm_epochs": 0,
@@ -68,6 +80,8 @@ class System:
         A library that may be missing.
     seeded : bool
         Whether another seed gives another result.
+    corpora : tuple of str or None
+        The corpora it has rows for; None for all.
     """
 
     model: str
@@ -75,6 +89,7 @@ class System:
     extension: bool = False
     needs: str | None = None
     seeded: bool = True
+    corpora: tuple[str, ...] | None = None
 
 
 def _chosen(setting: Setting, corpus: str) -> dict[str, Any]:
@@ -177,16 +192,16 @@ def bayesian(setting: Setting, task: Task, corpus: str, seed: int) -> Scores:
     return _gaussians(model, task)
 
 
-def weighted(setting: Setting, task: Task, corpus: str, seed: int) -> Scores:
-    """Run the fast solver on counts whose bursts and common words weigh less."""
-    del corpus
+def _weigh(task: Task) -> Task:
+    """Make bursts and common words weigh less."""
     weights = TokenWeights().fit(task.train)
-    counts = [weights.transform(part) for part in (task.train, task.test)]
-    model = BayesianSMM(
-        setting.pick(100, 5), device=setting.device, random_state=seed
-    ).fit(counts[0])
-    train, test = (model.posterior(part) for part in counts)
-    return _classify(task, train, test, ("lr", "glc", "glcu"))
+    train, test = weights.transform(task.train), weights.transform(task.test)
+    return Task(train, test, task.train_labels, task.test_labels)
+
+
+def weighted(setting: Setting, task: Task, corpus: str, seed: int) -> Scores:
+    """Run the fast solver on weighted counts."""
+    return fast(setting, _weigh(task), corpus, seed)
 
 
 def fast(setting: Setting, task: Task, corpus: str, seed: int) -> Scores:
@@ -198,9 +213,32 @@ def fast(setting: Setting, task: Task, corpus: str, seed: int) -> Scores:
     return _gaussians(model, task)
 
 
-def _gaussians(model: BayesianSMM, task: Task) -> Scores:
+def tuned(setting: Setting, task: Task, corpus: str, seed: int) -> Scores:
+    """Run the fast solver, with what was chosen for either classifier."""
+    del corpus
+    return _tuned(setting, task, seed, "plain")
+
+
+def tuned_weighted(setting: Setting, task: Task, corpus: str, seed: int) -> Scores:
+    """Run the fast solver on weighted counts, likewise."""
+    del corpus
+    return _tuned(setting, _weigh(task), seed, "weighted")
+
+
+def _tuned(setting: Setting, task: Task, seed: int, counts: str) -> Scores:
+    scores: Scores = {}
+    for objective, kinds in {"lr": ("lr",), "glcu": ("glc", "glcu")}.items():
+        chosen = setting.pick(TUNED[counts][objective], {"n_components": 5})
+        model = BayesianSMM(**chosen, device=setting.device, random_state=seed)
+        scores |= _gaussians(model.fit(task.train), task, kinds)
+    return scores
+
+
+def _gaussians(
+    model: BayesianSMM, task: Task, kinds: tuple[str, ...] = ("lr", "glc", "glcu")
+) -> Scores:
     train, test = model.posterior(task.train), model.posterior(task.test)
-    return _classify(task, train, test, ("lr", "glc", "glcu"))
+    return _classify(task, train, test, kinds)
 
 
 def lda(setting: Setting, task: Task, corpus: str, seed: int) -> Scores:
@@ -293,5 +331,14 @@ SYSTEMS: dict[str, System] = {
     "bayesian-smm-fast": System("Bayesian SMM, fast, K 100", fast, extension=True),
     "bayesian-smm-weighted": System(
         "Bayesian SMM, fast, K 100, weighted", weighted, extension=True
+    ),
+    "bayesian-smm-tuned": System(
+        "Bayesian SMM, fast, tuned", tuned, extension=True, corpora=("20newsgroups",)
+    ),
+    "bayesian-smm-weighted-tuned": System(
+        "Bayesian SMM, fast, weighted, tuned",
+        tuned_weighted,
+        extension=True,
+        corpora=("20newsgroups",),
     ),
 }

@@ -32,7 +32,7 @@ def _fill(
     if window is not None:
         named["words"] = list(window)
     for name, system in SYSTEMS.items():
-        if not setting.wants(name):
+        if not setting.wants(name) or corpus not in (system.corpora or (corpus,)):
             continue
         if setting.quick and system.needs and not related.installed(system.needs):
             continue

@@ -34,6 +34,10 @@ SHORTEST = 1.0 / 64
 SHORT = 6
 # A block is cut down to the documents under way when they are fewer than this part.
 ALIVE = 0.7
+# Of a vocabulary this large the first sweeps, so many, see the most frequent words, one
+# in so many. On 20 Newsgroups they hold 95 % of the tokens; embedding takes three
+# quarters of the time.
+LARGE, HEAD_SWEEPS, HEAD = 2**14, 2, 4
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Inferred:
     posterior : DiagonalGaussian
         One Gaussian a document.
     n_iter : Tensor of shape (n,)
-        Sweeps over the words each document took.
+        Sweeps over all words each document took.
     converged : Tensor of shape (n,)
         Whether it met the tolerance.
     bound : Tensor of shape (n,)
@@ -88,7 +92,9 @@ def infer_posterior(
     Means move by Newton steps with the curvature of
     :class:`~docsigma.inference.curvature.WordCurvature`, their length taken from the
     last two gradients. A move that lowers a document's bound is taken back and
-    halved, so no document's bound ever falls. There are no draws: the answer
+    halved, so no document's bound ever falls. Where there are many words, the start
+    comes from two sweeps over the frequent ones, with one word in place of all
+    others. There are no draws: the answer
     depends on the document and the model, not on a seed, on neighbours or on order.
     Only documents of a handful of tokens are finished on the paper's bound, with
     draws that are always the same (:func:`~docsigma.inference.polish.polish`).
@@ -104,7 +110,7 @@ def infer_posterior(
     prior : IsotropicPrior
         The prior over embeddings.
     max_iter : int, default=200
-        Sweeps over the words at the most.
+        Sweeps over all words at the most.
     tol : float, default=0.03
         A document is done when the next step would move its mean by less than `tol`
         standard deviations and its variance by less than `tol` of itself, both in
@@ -163,6 +169,7 @@ def infer_posterior(
 class _Model:
     loadings: Tensor
     words: SoftmaxWords
+    head: SoftmaxWords | None
     basis: LoadingsBasis
     prior: IsotropicPrior
     workspace: Workspace
@@ -173,10 +180,23 @@ class _Model:
         return cls(
             loadings=loadings,
             words=SoftmaxWords(both, bias),
+            head=_head(both, bias) if len(bias) >= LARGE else None,
             basis=LoadingsBasis(loadings, bias),
             prior=prior,
             workspace=Workspace(),
         )
+
+
+def _head(loadings: Tensor, bias: Tensor) -> SoftmaxWords:
+    """Give the frequent words, and one that stands for all others."""
+    order = bias.argsort(descending=True, stable=True)
+    frequent, rare = order.tensor_split([len(order) // HEAD])
+    mean = bias[rare].double().softmax(dim=0) @ loadings[rare].double()
+    together = bias[rare].logsumexp(dim=0, keepdim=True)
+    return SoftmaxWords(
+        torch.cat([loadings[frequent], mean[None].to(loadings)]),
+        torch.cat([bias[frequent], together]),
+    )
 
 
 @dataclass(frozen=True)
@@ -216,6 +236,7 @@ class _State:
         n = len(counts)
         self.counts = counts
         self.model = model
+        self.words = model.words
         self.linear = linear
         self.own = own
         self.index = torch.arange(n, device=linear.device)
@@ -246,7 +267,18 @@ class _State:
         # At w = 0 the probabilities are the uni-gram: the first step needs no sweep.
         step = DAMPING * state._newton(linear - tokens * basis.mean)
         state.goal = _Point(state._reachable(step), log_precision, centre)
+        if model.head is not None:
+            state._approach(model.head)
         return state
+
+    def _approach(self, head: SoftmaxWords) -> None:
+        """Take the first steps on frequent words; their bound is not compared."""
+        self.words = head
+        for _ in range(HEAD_SWEEPS):
+            self.sweep(0.0)
+        self.words = self.model.words
+        self.value = torch.full_like(self.value, -math.inf)
+        self.stuck = torch.zeros_like(self.stuck)
 
     def _newton(self, gradient: Tensor) -> Tensor:
         self.curvature = WordCurvature(
@@ -308,7 +340,7 @@ class _State:
         variance = (-point.log_precision).exp()
         points = torch.cat([mean - variance * centre, 0.5 * variance], dim=1)
         moments = softmax_moments(
-            points, self.model.words, first=True, workspace=self.model.workspace
+            points, self.words, first=True, workspace=self.model.workspace
         )
         assert moments.first is not None
         first, second = moments.first[:, :k], moments.first[:, k:]

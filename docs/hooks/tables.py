@@ -158,11 +158,12 @@ def _memory(reports: Reports) -> str:
 def _primitive(reports: Reports) -> str:
     rows = [
         f"{row['pass']}|{row['n']}|{row['V']}|{row['K']}|"
-        f"{row['gflops']:.0f}|{row['peak_gflops']:.0f}|{row['part_of_peak']:.2f}"
+        f"{row['gflops']:.0f}|{row['peak_gflops']:.0f}|{row['part_of_peak']:.2f}|"
+        f"{row['bare_part_of_peak']:.2f}"
         for _, report in reports
         for row in report
     ]
-    head = "pass|>n|>V|>K|>GFLOP/s|>peak, GFLOP/s|>part of the peak"
+    head = "pass|>n|>V|>K|>GFLOP/s|>peak, GFLOP/s|>part of the peak|>its products alone"
     return _rows(head, rows)
 
 

@@ -2,6 +2,7 @@
 
 ``{{ result NAME }}`` in a page becomes the table ``results/NAME.md``, the command that
 made it, and the picture ``results/NAME.png`` if there is one. What was not run is told.
+``{{ tuning }}`` becomes a table of the searches ``results/tune-*.json``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 RESULTS = Path(__file__).parents[2] / "results"
+_TUNING = "{{ tuning }}"
 _MARK = re.compile(r"^\{\{ result ([\w-]+) \}\}$", re.MULTILINE)
 
 
@@ -28,7 +30,31 @@ def on_files(files: Files, config: Any, **_: Any) -> Files:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Replace the marks of a page."""
+    if _TUNING in markdown:
+        markdown = markdown.replace(_TUNING, tuning())
     return _MARK.sub(lambda match: render(match[1]), markdown)
+
+
+def tuning() -> str:
+    """Give what each kept search found as a Markdown table."""
+    lines = [
+        "| corpus | counts | objective | trials | held out | K | l1 | precision |",
+        "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for path in sorted(RESULTS.glob("tune-*.json")):
+        found = json.loads(path.read_text("utf-8"))
+        chosen = found["parameters"]
+        done = sum(trial["state"] == "complete" for trial in found["trials"])
+        counts = {"none": "plain", "log-idf": "weighted"}[chosen["weights"]]
+        cells = [
+            *(found["corpus"], counts, found["objective"], str(done)),
+            f"{found['value']:.3f}",
+            str(chosen["n_components"]),
+            f"{chosen['l1']:.3g}",
+            f"{chosen['prior_precision']:.3g}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def render(name: str) -> str:

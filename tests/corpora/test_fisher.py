@@ -178,6 +178,25 @@ def test_it_goes_by_its_name(tree, split, monkeypatch):
         load_corpus("fisher", root=tree, split=split, part="train")
 
 
+def test_it_is_found_in_the_data_folder(tree, split, write, monkeypatch, tmp_path):
+    folder = tmp_path / "data" / "fisher"
+    folder.mkdir(parents=True)
+    (folder / "fe_03_p1_tran").symlink_to(tree)
+    monkeypatch.setenv("DOCSIGMA_DATA", str(folder.parent))
+    at_hand = {info.name for info in registry.available_corpora() if info.available}
+    assert not at_hand & {"fisher", "fisher-asr"}
+    split.rename(folder / "split.txt")
+    assert load_corpus("fisher").test.ids == ["fe_03_00133-A", "fe_03_00133-B"]
+    with pytest.raises(InputError, match="fisher lacks asr and asr.txt"):
+        load_corpus("fisher-asr")
+    sides = ["00001-A", "00001-B", "00002-A", "00133-A", "00133-B"]
+    lines = "".join(f"fe_03_{side} heard {side[-1]}\n" for side in sides)
+    write("data/fisher/asr.txt", lines)
+    assert load_corpus("fisher-asr").test.texts == ["heard a", "heard b"]
+    at_hand = {info.name for info in registry.available_corpora() if info.available}
+    assert at_hand >= {"fisher", "fisher-asr"}
+
+
 @pytest.mark.parametrize(
     ("raw", "clean"),
     [

@@ -11,6 +11,7 @@ NAMES = [
     "switchboard",
     "switchboard-asr",
     "fisher",
+    "fisher-asr",
     "docstrings",
     "synthetic",
 ]
@@ -23,7 +24,7 @@ def test_every_corpus_is_listed_with_how_to_have_it(monkeypatch, tmp_path):
     assert list(listed) == NAMES
     assert all(isinstance(info, CorpusInfo) for info in listed.values())
     assert [name for name in NAMES if listed[name].available] == NAMES[-2:]
-    assert all("DOCSIGMA_DATA" in listed[name].how for name in NAMES[:4])
+    assert all("DOCSIGMA_DATA" in listed[name].how for name in NAMES[:6])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -37,14 +38,17 @@ def test_the_cache_of_scikit_learn_makes_newsgroups_available(monkeypatch, tmp_p
 @pytest.mark.data
 def test_with_the_data_folder_every_corpus_is_available(data_folder):
     missing = [info.name for info in available_corpora() if not info.available]
-    assert missing == ["fisher"]
+    assert missing == ["fisher", "fisher-asr"]
 
 
-def test_an_option_without_a_default_must_be_given(tmp_path):
-    with pytest.raises(InputError, match="`fisher` needs the option `root`"):
-        load_corpus("fisher")
-    with pytest.raises(InputError, match="`fisher` needs the option `split`"):
-        load_corpus("fisher", root=tmp_path)
+@pytest.mark.parametrize("name", ["fisher", "fisher-asr"])
+def test_a_licensed_corpus_says_where_it_was_looked_for(name, monkeypatch, tmp_path):
+    monkeypatch.delenv("DOCSIGMA_DATA", raising=False)
+    with pytest.raises(InputError, match=f"`{name}` is not here: set DOCSIGMA_DATA"):
+        load_corpus(name)
+    monkeypatch.setenv("DOCSIGMA_DATA", str(tmp_path))
+    with pytest.raises(InputError, match=r"fisher lacks split.txt"):
+        load_corpus(name)
 
 
 def test_an_unknown_name_lists_the_known_ones():

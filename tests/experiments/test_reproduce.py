@@ -145,10 +145,12 @@ def test_runs_of_two_machines_are_put_together(tmp_path, monkeypatch):
 
 
 def test_files_are_made_of_the_rows_that_are_there(tmp_path, capsys):
-    where = ("--quick", "--device", "cpu", "--out", tmp_path)
     options = ("--no-compute", "--seeds", 2)
-    said = refuse(capsys, "reproduce", "convergence", *where, *options)
+    nowhere = ("--quick", "--out", tmp_path / "nowhere")
+    said = refuse(capsys, "reproduce", "convergence", *nowhere, *options)
     assert "has no rows" in said
+    assert not (tmp_path / "nowhere").exists()
+    where = ("--quick", "--device", "cpu", "--out", tmp_path)
     succeed(capsys, "reproduce", "convergence", *where, "--seeds", 1)
     rows = json.loads((tmp_path / "convergence.json").read_text())["rows"]
     (tmp_path / "first").mkdir()

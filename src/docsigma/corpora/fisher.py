@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from docsigma.corpora._columns import named
+from docsigma.corpora._data import data_files, require_files
 from docsigma.corpora._rows import table_rows
 from docsigma.corpora._streams import existing_file, numbered_lines
 from docsigma.corpora.documents import Corpus, Documents
@@ -21,10 +22,17 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     import os
 
-__all__ = ["clean_transcript", "load_fisher"]
+__all__ = ["clean_transcript", "load_fisher", "load_fisher_asr"]
 
 DESCRIPTION = "Sides of telephone calls by topic (40), Fisher English phase 1"
-HOW = "licensed, LDC2004T19: pass `root`, its folder, and `split`, a list of parts"
+ASR_DESCRIPTION = "The same sides, as a recogniser of yours transcribed them"
+HOW = (
+    "licensed, LDC2004T19: pass `root`, its folder, and `split`, a list of parts, or "
+    "set DOCSIGMA_DATA to a folder with both as fisher/ and fisher/split.txt"
+)
+# Below DOCSIGMA_DATA: the corpus, the list, and a recogniser's transcripts.
+FOLDER, FILES = "fisher", ("split.txt",)
+ASR_NAMES = ("asr", "asr.txt")
 
 TREE = "fe_03_p1_tran"
 TABLE = Path("doc", "fe_03_p1_calldata.tbl")
@@ -50,8 +58,8 @@ class _Listed:
 
 
 def load_fisher(
-    root: str | os.PathLike[str],
-    split: str | os.PathLike[str],
+    root: str | os.PathLike[str] | None = None,
+    split: str | os.PathLike[str] | None = None,
     *,
     transcripts: str | os.PathLike[str] = "manual",
     words: tuple[int, int] | None = None,
@@ -63,14 +71,16 @@ def load_fisher(
 
     Parameters
     ----------
-    root : path
+    root : path, optional
         Folder of the transcripts (LDC2004T19): ``fe_03_p1_tran``, which has ``doc``
-        and ``data``, or a folder at most two levels above it.
-    split : path
+        and ``data``, or a folder at most two levels above it. By default
+        ``fisher`` in the folder that DOCSIGMA_DATA names.
+    split : path, optional
         Text file with ``id part`` on each line: the id of a call (both sides) or of
         a side, and one of ``train``, ``test`` and ``asr``. What is in ``asr``, for
         training a recogniser, and what is not in the list is left out. Empty lines
-        and those that begin with # are passed over.
+        and those that begin with # are passed over. By default ``split.txt`` in
+        that ``fisher``.
     transcripts : "manual" or path
         The LDC's transcripts, or a recogniser's: a folder with one file a side,
         ``fe_03_00001-A.txt``, or one file as Kaldi writes it, each line the id of a
@@ -111,6 +121,10 @@ def load_fisher(
     >>> corpus.test.labels
     ['ENG07']
     """
+    if root is None or split is None:
+        (there,) = require_files(FOLDER, FILES, name="fisher")
+        root = there.parent if root is None else root
+        split = there if split is None else split
     tree = _find_tree(Path(root))
     listed = _read_split(Path(split))
     topics = _find_topics(tree / TABLE, listed)
@@ -130,6 +144,50 @@ def load_fisher(
         return word_window(found, words)
 
     return Corpus("fisher", documents("train"), documents("test"), DESCRIPTION)
+
+
+def load_fisher_asr(
+    root: str | os.PathLike[str] | None = None,
+    split: str | os.PathLike[str] | None = None,
+    *,
+    transcripts: str | os.PathLike[str] | None = None,
+    words: tuple[int, int] | None = None,
+) -> Corpus:
+    """Load the same sides as a recogniser heard them; see `load_fisher`.
+
+    Parameters
+    ----------
+    root, split, words
+        As for `load_fisher`.
+    transcripts : path, optional
+        The recogniser's transcripts, by default ``asr`` (a folder) or ``asr.txt`` (a
+        file) in the ``fisher`` of DOCSIGMA_DATA.
+
+    Returns
+    -------
+    Corpus
+    """
+    if transcripts is None:
+        (there,) = require_files(FOLDER, FILES, name="fisher-asr")
+        transcripts = recognised(there.parent)
+        if transcripts is None:
+            raise InputError(
+                f"the corpus `fisher-asr` is not here: {there.parent} lacks "
+                f"{' and '.join(ASR_NAMES)}"
+            )
+    return load_fisher(root, split, transcripts=transcripts, words=words)
+
+
+def recognised(folder: Path) -> Path | None:
+    """Give a recogniser's transcripts in a folder, if there are any."""
+    paths = [folder / name for name in ASR_NAMES]
+    return next((path for path in paths if path.exists()), None)
+
+
+def fisher_at_hand() -> tuple[bool, bool]:
+    """Say whether DOCSIGMA_DATA has the manual, and a recogniser's, transcripts."""
+    files = data_files(FOLDER, FILES)
+    return files is not None, bool(files and recognised(files[0].parent))
 
 
 def clean_transcript(text: str) -> str:

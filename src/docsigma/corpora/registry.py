@@ -46,6 +46,7 @@ _LOADERS: dict[str, Callable[..., Corpus]] = {
     "switchboard": switchboard.load_switchboard,
     "switchboard-asr": switchboard.load_switchboard_asr,
     "fisher": fisher.load_fisher,
+    "fisher-asr": fisher.load_fisher_asr,
     "docstrings": docstrings.load_docstrings,
     "synthetic": synthetic.load_synthetic,
 }
@@ -86,7 +87,7 @@ def available_corpora() -> list[CorpusInfo]:
             switchboard.FOLDER,
             switchboard.ASR_FILES,
         ),
-        CorpusInfo("fisher", fisher.DESCRIPTION, False, fisher.HOW),
+        *_fisher(),
         CorpusInfo(
             "docstrings",
             docstrings.DESCRIPTION,
@@ -96,6 +97,16 @@ def available_corpora() -> list[CorpusInfo]:
             else f"install one of {', '.join(docstrings.PACKAGES)}",
         ),
         CorpusInfo("synthetic", synthetic.DESCRIPTION, True, "drawn when asked for"),
+    ]
+
+
+def _fisher() -> list[CorpusInfo]:
+    named = {"fisher": fisher.DESCRIPTION, "fisher-asr": fisher.ASR_DESCRIPTION}
+    return [
+        CorpusInfo(name, text, there, "at hand" if there else fisher.HOW)
+        for (name, text), there in zip(
+            named.items(), fisher.fisher_at_hand(), strict=True
+        )
     ]
 
 

@@ -48,12 +48,6 @@ class ProximalAdam:
         self.second = like.new_zeros(like.shape)
         self.n_steps = 0
 
-    def reset(self) -> None:
-        """Forget what was seen."""
-        self.first.zero_()
-        self.second.zero_()
-        self.n_steps = 0
-
     def ascend(
         self,
         parameter: Tensor,

@@ -101,12 +101,8 @@ def reproduce(
         if system not in experiment.systems:
             known = ", ".join(experiment.systems) or "none to choose from"
             raise InputError(f"{name} has no system {system!r}; there are {known}")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot make the folder {folder}: {error.strerror}"
-        ) from error
+    if computes:
+        _make_folder(folder)
     heading = {
         "experiment": name,
         "shows": experiment.shows,
@@ -122,6 +118,7 @@ def reproduce(
         experiment.compute(setting, record)
     if not record.rows:
         raise InputError(f"{record.path} has no rows, and none are to be computed")
+    _make_folder(folder)
     record.write()
     page = folder / f"{name}.md"
     text = experiment.table(record.rows) + "\n"
@@ -138,3 +135,12 @@ def reproduce(
         save_figures({picture: experiment.figure(record.rows)}, folder)
         written.append(folder / picture)
     return written
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot make the folder {folder}: {error.strerror}"
+        ) from error

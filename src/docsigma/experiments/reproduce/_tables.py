@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["markdown", "over_seeds", "spread"]
+__all__ = ["markdown", "over_seeds", "spread", "unit"]
 
 
 def markdown(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -56,3 +56,8 @@ def over_seeds(rows: Iterable[dict[str, Any]]) -> dict[tuple[Any, ...], list[Any
         )
         groups.setdefault(key, []).append(row)
     return groups
+
+
+def unit(row: dict[str, Any]) -> str:
+    """Say what a row's curve counts: NVDM is trained in rounds of many passes."""
+    return "round" if row["key"]["model"] == "NVDM" else "pass"

@@ -13,7 +13,7 @@ from docsigma.classifiers import (
 from docsigma.experiments import figures
 from docsigma.experiments.early_stopping import cross_validate
 from docsigma.experiments.reproduce._setting import Experiment
-from docsigma.experiments.reproduce._tables import markdown
+from docsigma.experiments.reproduce._tables import markdown, unit
 from docsigma.experiments.reproduce.perplexity_table import make_nvdm
 from docsigma.experiments.topic_id import Task, judge
 from docsigma.models import SMM, BayesianSMM
@@ -117,7 +117,7 @@ def table(rows: list[dict[str, Any]]) -> str:
             [
                 row["key"]["model"],
                 str(row["key"]["seed"]),
-                f"{best['test_accuracy']:.2f} ({_unit(row)} {best['pass']})",
+                f"{best['test_accuracy']:.2f} ({unit(row)} {best['pass']})",
                 f"{top:.2f}",
                 f"{last['test_accuracy']:.2f}",
                 f"{top - last['test_accuracy']:.2f}",
@@ -134,10 +134,6 @@ def table(rows: list[dict[str, Any]]) -> str:
         ">cross-validation, at the end",
     ]
     return "Accuracy in per cent:\n\n" + markdown(heading, lines)
-
-
-def _unit(row: dict[str, Any]) -> str:
-    return "round" if row["key"]["model"] == "NVDM" else "pass"
 
 
 def figure(rows: list[dict[str, Any]]) -> Figure:

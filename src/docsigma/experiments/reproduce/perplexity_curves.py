@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from docsigma.experiments import figures
 from docsigma.experiments.reproduce._setting import Experiment
-from docsigma.experiments.reproduce._tables import markdown
+from docsigma.experiments.reproduce._tables import markdown, unit
 from docsigma.experiments.reproduce.perplexity_table import make_nvdm
 from docsigma.models import BayesianSMM
 
@@ -82,7 +82,6 @@ def table(rows: list[dict[str, Any]]) -> str:
     lines = []
     for row in rows:
         key, points = row["key"], row["points"]
-        unit = "round" if key["model"] == "NVDM" else "pass"
         best = min(points, key=lambda point: point["test"])
         last = points[-1]
         lines.append(
@@ -91,7 +90,7 @@ def table(rows: list[dict[str, Any]]) -> str:
                 key["model"],
                 str(key["seed"]),
                 f"{last['train']:.0f}",
-                f"{best['test']:.0f} ({unit} {best['pass']})",
+                f"{best['test']:.0f} ({unit(row)} {best['pass']})",
                 f"{last['test']:.0f}",
                 f"{100 * (last['test'] / best['test'] - 1):.1f} %",
             ]

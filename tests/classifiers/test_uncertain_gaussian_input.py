@@ -1,0 +1,119 @@
+"""What UncertainGaussianClassifier refuses, and in which words."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from docsigma.classifiers import UncertainGaussianClassifier
+from docsigma.exceptions import InputError
+from uncertain_draws import draw
+
+
+@pytest.fixture
+def data():
+    X, y, _, _ = draw(np.random.default_rng(0), 150, 4, 3)
+    return X, np.array(["ape", "bee", "cat"])[y]
+
+
+def columns(**changes):
+    X = np.arange(1.0, 25.0).reshape(4, 6)
+    for cell, value in changes.items():
+        row, column = map(int, cell[1:].split("_"))
+        X[row, column] = value
+    return X
+
+
+@pytest.mark.parametrize(
+    ("X", "sentence"),
+    [
+        (columns(c1_4=-0.5), "-0.5 in row 1, column 4; variances must be finite and"),
+        (columns(c2_5=np.nan), "NaN in row 2, column 5; variances must be finite"),
+        (columns(c0_3=np.inf), "inf in row 0, column 3; variances must be finite"),
+        (columns(c3_0=np.nan), "NaN in row 3, column 0; means must be finite"),
+        (columns()[:, :5], "an even number of features, .* got n_features = 5; means"),
+    ],
+)
+def test_bad_arrays(X, sentence):
+    with pytest.raises(InputError, match=sentence):
+        UncertainGaussianClassifier().fit(X, [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("posterior", "sentence"),
+    [
+        ({"mean": np.zeros(4)}, r"documents x components, got the shape \(4,\)"),
+        (
+            {"mean": np.zeros((4, 2)), "variance": np.ones((4, 3))},
+            r"`X.variance` has the shape \(4, 3\), but \(4, 2\) fits `X.mean`",
+        ),
+        (
+            {"mean": np.zeros((4, 2)), "variance": -np.ones((4, 2))},
+            "`X.variance` has -1.0 in row 0, column 0; variances must be finite",
+        ),
+        (
+            {"mean": np.full((4, 2), np.nan), "variance": np.ones((4, 2))},
+            "`X.mean` has nan in row 0, column 0; means must be finite",
+        ),
+        (
+            {"mean": np.zeros((4, 2)), "covariance": np.full((4, 2, 2), np.inf)},
+            "`X.covariance` is not finite in row 0",
+        ),
+        (
+            {"mean": np.zeros((4, 2)), "covariance": np.full((4, 2, 2), -9.0)},
+            "`X.covariance` has -9.0 in row 0, column 0",
+        ),
+        (
+            {
+                "mean": np.arange(8.0).reshape(4, 2),
+                "covariance": np.tile([[1.0, 90.0], [90.0, 1.0]], (4, 1, 1)),
+            },
+            "a covariance of `X` is not positive semi-definite",
+        ),
+    ],
+)
+def test_bad_posteriors(posterior, sentence):
+    with pytest.raises(InputError, match=sentence):
+        UncertainGaussianClassifier().fit(SimpleNamespace(**posterior), [0, 0, 1, 1])
+
+
+def test_bad_labels(data):
+    X, y = data
+    posterior = SimpleNamespace(mean=X[:, :4], variance=X[:, 4:])
+    glcu = UncertainGaussianClassifier()
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        glcu.fit(X, None)
+    with pytest.raises(InputError, match="`y` is missing"):
+        glcu.fit(posterior, None)
+    with pytest.raises(ValueError, match=r"\[150, 149\]"):
+        glcu.fit(X, y[:-1])
+    with pytest.raises(InputError, match="149 labels, but `X` has 150 documents"):
+        glcu.fit(posterior, y[:-1])
+    with pytest.raises(InputError, match="at least 2 classes, got 1 class: ape"):
+        glcu.fit(X, ["ape"] * 150)
+
+
+def test_bad_width_at_prediction(data):
+    X, y = data
+    glcu = UncertainGaussianClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="has 6 features, but .* expecting 8"):
+        glcu.predict(X[:, :6])
+    posterior = SimpleNamespace(mean=X[:, :3], variance=X[:, 4:7])
+    with pytest.raises(InputError, match="size 3, but .* trained with size 4"):
+        glcu.predict(posterior)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"uncertainty": "rows"}, "must be 'columns' or 'none', got 'rows'"),
+        ({"tol": -1.0}, "`tol` must not be negative, got -1.0"),
+        ({"max_iter": 0}, "`max_iter` must be at least 1, got 0"),
+        ({"regularization": -1.0}, "`regularization` must be finite"),
+    ],
+)
+def test_bad_parameters(parameters, sentence):
+    with pytest.raises(InputError, match=sentence):
+        UncertainGaussianClassifier(**parameters).fit(columns(), [0, 0, 1, 1])

@@ -1,0 +1,22 @@
+"""A handful of documents, and `docsigma count` run on them."""
+
+from __future__ import annotations
+
+import json
+
+from docsigma.corpora import ShardedCounts
+from running import succeed
+
+TEXTS = [
+    ("cats purr and dogs bark at cats", "pets"),
+    ("dogs chase cats and cats chase mice", "pets"),
+    ("", "none"),
+    ("stocks rise and bonds fall as stocks rise", "money"),
+    ("bonds pay interest and stocks pay dividends", "money"),
+] * 5
+
+
+def counted(capsys, *arguments):
+    """Count, and open what was written; give it and the report."""
+    report = json.loads(succeed(capsys, "count", *arguments, "--json"))
+    return ShardedCounts.open(report["folder"]), report

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 def _peers(reports: Reports) -> str:
     parts = []
-    for _, report in reports:
+    # The run of most systems first, whose file has the shortest name.
+    for _, report in sorted(reports, key=lambda item: len(item[0].stem)):
         measured = [row for row in report["systems"] if row["status"] == "measured"]
         missing = [row for row in report["systems"] if row["status"] != "measured"]
         corpus = report["corpus"]

@@ -14,6 +14,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
+from counting import write_documents
 from docsigma import BayesianSMM
 from running import refuse, succeed
 
@@ -27,13 +28,7 @@ TEXTS = [
 
 @pytest.fixture
 def documents(tmp_path):
-    path = tmp_path / "documents.jsonl"
-    rows = [
-        {"id": f"d{i}", "text": text, "label": label}
-        for i, (text, label) in enumerate(TEXTS)
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write_documents(tmp_path / "documents.jsonl", TEXTS)
 
 
 @pytest.fixture

@@ -16,6 +16,16 @@ TEXTS = [
 ] * 5
 
 
+def write_documents(path, texts):
+    """Write texts and labels as JSON lines; give the path."""
+    rows = [
+        {"id": f"d{i}", "text": text, "label": label}
+        for i, (text, label) in enumerate(texts)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
 def counted(capsys, *arguments):
     """Count, and open what was written; give it and the report."""
     report = json.loads(succeed(capsys, "count", *arguments, "--json"))

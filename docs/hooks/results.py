@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
+from table_parts import table as lay_out
 
 RESULTS = Path(__file__).parents[2] / "results"
 _TUNING = "{{ tuning }}"
@@ -37,10 +38,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def tuning() -> str:
     """Give what each kept search found as a Markdown table."""
-    lines = [
-        "| corpus | counts | objective | trials | held out | K | l1 | precision |",
-        "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |",
-    ]
+    rows = []
     for path in sorted(RESULTS.glob("tune-*.json")):
         found = json.loads(path.read_text("utf-8"))
         chosen = found["parameters"]
@@ -53,8 +51,9 @@ def tuning() -> str:
             f"{chosen['l1']:.3g}",
             f"{chosen['prior_precision']:.3g}",
         ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows.append("|".join(cells))
+    head = "corpus|counts|objective|>trials|>held out|>K|>l1|>precision"
+    return lay_out(head, rows)
 
 
 def render(name: str) -> str:

@@ -10,7 +10,7 @@ from docsigma.inference import centred_jensen
 from docsigma.inference.centred_jensen import infer_posterior
 from docsigma.inference.draws import antithetic_normals, generator
 from docsigma.inference.multinomial import MultinomialCounts
-from toy import toy
+from toy import KINDS, ill_conditioned, toy
 
 GRID = {1: 4001, 2: 401}
 EXACT = {"tol": 1e-7, "max_iter": 2000}
@@ -56,13 +56,18 @@ def kl(problem, mean, log_std):
     return 0.5 * (terms - np.log(lam) - 1).sum(dim=1)
 
 
+def tilted_logits(problem, mean, log_std, centre):
+    """The exponents on the right side of the bound."""
+    away = problem.loadings - centre[:, None, :]
+    variance = (2 * log_std).exp()
+    exponents = problem.bias + torch.einsum("dvk,dk->dv", away, mean)
+    return exponents + 0.5 * torch.einsum("dvk,dk->dv", away**2, variance)
+
+
 def jensen_bound(problem, mean, log_std, centre):
     """The bound of the docstring written out, with the counts' own part x . m."""
     x, t = dense(problem), problem.loadings
-    away = t - centre[:, None, :]
-    exponents = problem.bias + torch.einsum("dvk,dk->dv", away, mean)
-    variance = (2 * log_std).exp()
-    exponents = exponents + 0.5 * torch.einsum("dvk,dk->dv", away**2, variance)
+    exponents = tilted_logits(problem, mean, log_std, centre)
     lse = (centre * mean).sum(dim=1) + torch.logsumexp(exponents, dim=1)
     likelihood = (x * (problem.bias + mean @ t.t())).sum(dim=1)
     return likelihood - x.sum(dim=1) * lse - kl(problem, mean, log_std)
@@ -70,11 +75,7 @@ def jensen_bound(problem, mean, log_std, centre):
 
 def tilted(problem, mean, log_std, centre):
     """Probabilities that the right side of the bound defines."""
-    away = problem.loadings - centre[:, None, :]
-    exponents = problem.bias + torch.einsum("dvk,dk->dv", away, mean)
-    variance = (2 * log_std).exp()
-    exponents = exponents + 0.5 * torch.einsum("dvk,dk->dv", away**2, variance)
-    return torch.softmax(exponents, dim=1)
+    return torch.softmax(tilted_logits(problem, mean, log_std, centre), dim=1)
 
 
 def best_centre(problem, mean, log_std):
@@ -86,27 +87,6 @@ def best_centre(problem, mean, log_std):
 
 def counts_part(problem):
     return problem.counts.score(problem.bias)
-
-
-def ill_conditioned(kind, *, n=50, k=6, v=60, tokens=60, seed=0):
-    problem = toy(k, n=n, v=v, tokens=tokens, seed=seed)
-    if kind == "nearly equal columns":
-        problem.loadings = problem.loadings[:, :1] + 1e-3 * problem.loadings
-    elif kind == "equal columns":
-        problem.loadings = problem.loadings[:, :1].expand(-1, k).contiguous()
-    elif kind == "ten times as large":
-        problem.loadings = 10 * problem.loadings
-    elif kind == "scales far apart":
-        problem.loadings = problem.loadings * torch.logspace(-3, 1, k).double()
-    return problem
-
-
-KINDS = [
-    "nearly equal columns",
-    "equal columns",
-    "ten times as large",
-    "scales far apart",
-]
 
 
 @pytest.mark.parametrize("k", [1, 2])

@@ -80,3 +80,25 @@ def toy(
         sp.csr_matrix(np.asarray(rows, dtype=np.float64)),
         w,
     )
+
+
+KINDS = [
+    "nearly equal columns",
+    "equal columns",
+    "ten times as large",
+    "scales far apart",
+]
+
+
+def ill_conditioned(kind, *, n=50, k=6, v=60, tokens=60, seed=0):
+    """A toy problem whose loadings are hard to work with, in one of `KINDS`."""
+    problem = toy(k, n=n, v=v, tokens=tokens, seed=seed)
+    if kind == "nearly equal columns":
+        problem.loadings = problem.loadings[:, :1] + 1e-3 * problem.loadings
+    elif kind == "equal columns":
+        problem.loadings = problem.loadings[:, :1].expand(-1, k).contiguous()
+    elif kind == "ten times as large":
+        problem.loadings = 10 * problem.loadings
+    elif kind == "scales far apart":
+        problem.loadings = problem.loadings * torch.logspace(-3, 1, k).double()
+    return problem

@@ -43,7 +43,7 @@ def tune(
     device: Annotated[str, typer.Option(help="Where models are trained.")] = "auto",
     seed: Annotated[int, typer.Option(help="Decides the whole search.")] = 0,
 ) -> None:
-    """Search K, l1, the prior's precision; a stopped search goes on."""
+    """Search K, l1, the prior's precision and weights; it can be stopped."""
     from docsigma.corpora import load_corpus
     from docsigma.experiments.topic_id import count_parts
     from docsigma.experiments.tune import Space, show_parameters, write_tuned
@@ -72,7 +72,7 @@ def tune(
             objective=objective,
             space=space,
             n_trials=trials,
-            which=hold_out,
+            hold_out=hold_out,
             solver=solver,
             device=device,
             random_state=seed,

@@ -30,6 +30,7 @@ HOW = (
     "licensed, LDC2004T19: pass `root`, its folder, and `split`, a list of parts, or "
     "set DOCSIGMA_DATA to a folder with both as fisher/ and fisher/split.txt"
 )
+ASR_HOW = "as `fisher`, with fisher/asr or fisher/asr.txt below DOCSIGMA_DATA"
 # Below DOCSIGMA_DATA: the corpus, the list, and a recogniser's transcripts.
 FOLDER, FILES = "fisher", ("split.txt",)
 ASR_NAMES = ("asr", "asr.txt")
@@ -169,7 +170,7 @@ def load_fisher_asr(
     """
     if transcripts is None:
         (there,) = require_files(FOLDER, FILES, name="fisher-asr")
-        transcripts = recognised(there.parent)
+        transcripts = _recogniser_output(there.parent)
         if transcripts is None:
             raise InputError(
                 f"the corpus `fisher-asr` is not here: {there.parent} lacks "
@@ -178,7 +179,7 @@ def load_fisher_asr(
     return load_fisher(root, split, transcripts=transcripts, words=words)
 
 
-def recognised(folder: Path) -> Path | None:
+def _recogniser_output(folder: Path) -> Path | None:
     """Give a recogniser's transcripts in a folder, if there are any."""
     paths = [folder / name for name in ASR_NAMES]
     return next((path for path in paths if path.exists()), None)
@@ -187,7 +188,7 @@ def recognised(folder: Path) -> Path | None:
 def fisher_at_hand() -> tuple[bool, bool]:
     """Say whether DOCSIGMA_DATA has the manual, and a recogniser's, transcripts."""
     files = data_files(FOLDER, FILES)
-    return files is not None, bool(files and recognised(files[0].parent))
+    return files is not None, bool(files and _recogniser_output(files[0].parent))
 
 
 def clean_transcript(text: str) -> str:

@@ -101,10 +101,13 @@ def available_corpora() -> list[CorpusInfo]:
 
 
 def _fisher() -> list[CorpusInfo]:
-    named = {"fisher": fisher.DESCRIPTION, "fisher-asr": fisher.ASR_DESCRIPTION}
+    named = {
+        "fisher": (fisher.DESCRIPTION, fisher.HOW),
+        "fisher-asr": (fisher.ASR_DESCRIPTION, fisher.ASR_HOW),
+    }
     return [
-        CorpusInfo(name, text, there, "at hand" if there else fisher.HOW)
-        for (name, text), there in zip(
+        CorpusInfo(name, text, there, "at hand" if there else how)
+        for (name, (text, how)), there in zip(
             named.items(), fisher.fisher_at_hand(), strict=True
         )
     ]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "HELD_OUT",
+    "HOLD_OUT",
     "OBJECTIVES",
     "WEIGHTS",
     "Space",
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 OBJECTIVES = ("glcu", "lr", "perplexity")
-HELD_OUT = ("random", "latest")
+HOLD_OUT = ("random", "latest")
 WEIGHTS = ("none", "log-idf")
 
 
@@ -90,7 +90,7 @@ def tune(
     space: Space | None = None,
     n_trials: int = 20,
     held_out: float = 0.2,
-    which: str = "random",
+    hold_out: str = "random",
     solver: str = "fast",
     device: str = "auto",
     random_state: int = 0,
@@ -118,7 +118,7 @@ def tune(
         Models to train, those in `journal` included.
     held_out : float, default=0.2
         Part of the documents that is held out.
-    which : {"random", "latest"}
+    hold_out : {"random", "latest"}
         Documents at random, or those of each class that come last. Messages of one
         discussion are alike: where the test documents are later ones, messages
         drawn at random make a task far easier than theirs.
@@ -140,13 +140,14 @@ def tune(
         raise InputError(
             f"`objective` must be one of {', '.join(OBJECTIVES)}, got {objective!r}"
         )
-    if which not in HELD_OUT:
-        raise InputError(f"`which` must be one of {', '.join(HELD_OUT)}, got {which!r}")
+    if hold_out not in HOLD_OUT:
+        raise InputError(
+            f"`hold_out` must be one of {', '.join(HOLD_OUT)}, got {hold_out!r}"
+        )
     space = Space() if space is None else space
     if not space.weights or not set(space.weights) <= set(WEIGHTS):
-        raise InputError(
-            f"weights must be of {', '.join(WEIGHTS)}, got {', '.join(space.weights)!r}"
-        )
+        given = ", ".join(space.weights)
+        raise InputError(f"`weights` must be of {', '.join(WEIGHTS)}, got {given!r}")
     if objective == "perplexity" and space.weights != ("none",):
         raise InputError(
             "objective 'perplexity' takes counts as they are, got weights "
@@ -154,11 +155,12 @@ def tune(
         )
     if labels is None and objective != "perplexity":
         raise InputError(f"objective {objective!r} needs labels, the corpus has none")
-    train, test = _hold_out(counts.shape[0], labels, held_out, which, random_state)
-    parts = {"none": (counts[train], counts[test])}
+    train, test = _divide(counts.shape[0], labels, held_out, hold_out, random_state)
+    plain = counts[train], counts[test]
+    parts = {"none": plain}
     if "log-idf" in space.weights:
-        weigh = TokenWeights().fit(counts[train])
-        parts["log-idf"] = weigh.transform(counts[train]), weigh.transform(counts[test])
+        weigh = TokenWeights().fit(plain[0])
+        parts["log-idf"] = weigh.transform(plain[0]), weigh.transform(plain[1])
 
     def evaluate(trial: Any) -> float:
         parameters = {
@@ -204,7 +206,7 @@ def tune(
         "n_tokens": float(counts.sum()),
         "space": asdict(space),
         "held_out": held_out,
-        "which": which,
+        "hold_out": hold_out,
         "solver": solver,
         "random_state": random_state,
     }
@@ -245,11 +247,11 @@ def write_tuned(path: Path, found: Tuned, settings: dict[str, Any]) -> None:
         temporary.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
 
 
-def _hold_out(
+def _divide(
     n_documents: int,
     labels: Sequence[str] | None,
     part: float,
-    which: str,
+    hold_out: str,
     random_state: int,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Divide documents, of each class alike."""
@@ -264,7 +266,7 @@ def _hold_out(
             f"{n_classes} classes, the smallest of {least}, and each must be in "
             "both parts"
         )
-    if which == "latest":
+    if hold_out == "latest":
         return _divide_at_end(n_documents, labels, part)
     train, test = train_test_split(
         np.arange(n_documents),

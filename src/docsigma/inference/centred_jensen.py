@@ -35,8 +35,7 @@ SHORT = 6
 # A block is cut down to the documents under way when they are fewer than this part.
 ALIVE = 0.7
 # Of a vocabulary this large the first sweeps, so many, see the most frequent words, one
-# in so many. On 20 Newsgroups they hold 95 % of the tokens; embedding takes three
-# quarters of the time. On a GPU it was not measured, and is not done.
+# in so many: they hold most of the tokens. Not measured, and not done, on a GPU.
 LARGE, HEAD_SWEEPS, HEAD = 2**14, 2, 4
 
 

@@ -85,6 +85,7 @@ class PreparedLoadings:
     ) -> PreparedLoadings:
         """Prepare `loadings` and `bias`, and the squares too if `second`."""
         # torch has no types for device_of, here and below.
+        # torch gives device_of no types.
         with torch.cuda.device_of(loadings):  # type: ignore[no-untyped-call]
             matrix = _round(loadings, precision, bias=bias, squares=second)
         return cls(precision, matrix)
@@ -147,6 +148,7 @@ def fused_moments(
     words = prepared._matrix
     if second and words.squares is None:
         raise InputError("`prepared` was made without second=True, got second=True")
+    # torch gives device_of no types.
     with torch.cuda.device_of(points):  # type: ignore[no-untyped-call]
         w = _round(points, prepared.precision)
         moments, shift, weights_largest = _sweep_words(

@@ -58,10 +58,10 @@ def compute_newsgroups(setting: Setting, record: Record | Plan) -> None:
 
 def compute_speech(setting: Setting, record: Record | Plan) -> None:
     """Run every system on whole sides and on windows of 100 and 200 words."""
-    licensed = [name for name in TRANSCRIPTS if name.startswith("fisher")]
     at_hand = {info.name for info in available_corpora() if info.available}
     for corpus in TRANSCRIPTS:
-        if corpus in licensed and (setting.quick or corpus not in at_hand):
+        licensed = corpus.startswith("fisher")
+        if licensed and (setting.quick or corpus not in at_hand):
             continue
         for window in setting.pick(WINDOWS, WINDOWS[:1]):
             _fill(setting, record, corpus, window)

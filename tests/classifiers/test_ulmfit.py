@@ -270,6 +270,20 @@ def test_extra_texts_teach_the_language_model():
     assert ulmfit.pretrained_on_ == "nothing"
 
 
+def test_words_behind_the_greatest_length_are_not_read():
+    texts, labels = toy_corpus(8, seed=0)
+    # The mark of the beginning counts as a word.
+    begun = [" ".join(text.split()[:4]) for text in texts]
+    settings = {**TINY, "classifier_epochs": 1, "lm_epochs": 1}
+    short = ULMFiTClassifier(**settings, max_length=5).fit(texts, labels)
+    by_hand = ULMFiTClassifier(**settings).fit(begun, labels)
+    assert short.vocabulary_ == by_hand.vocabulary_
+    np.testing.assert_array_equal(
+        short.predict_proba(texts), by_hand.predict_proba(begun)
+    )
+    assert not np.array_equal(short.predict_proba(begun), by_hand.predict_proba(texts))
+
+
 def test_survives_a_pickle(fitted):
     texts, _ = toy_corpus(5, seed=4)
     back = pickle.loads(pickle.dumps(fitted))
@@ -296,7 +310,12 @@ def test_bad_input(fitted):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"batch_size": 1}, {"lm_dropout": 0.8}, {"classifier_epochs": 0}],
+    [
+        {"batch_size": 1},
+        {"lm_dropout": 0.8},
+        {"classifier_epochs": 0},
+        {"max_length": 0},
+    ],
 )
 def test_bad_parameters(changes):
     with pytest.raises(ValueError, match=f"'{next(iter(changes))}' parameter"):

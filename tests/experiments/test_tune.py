@@ -6,7 +6,7 @@ import pytest
 
 from docsigma.exceptions import InputError
 from docsigma.experiments.reproduce._setting import Setting
-from docsigma.experiments.tune import Space, _divide, tune
+from docsigma.experiments.tune import Space, divide, tune
 from running import refuse, succeed
 
 SPACE = Space(n_components=(2, 4))
@@ -58,10 +58,10 @@ def test_what_cannot_be_done_is_said(task):
 
 def test_the_latest_of_each_class_can_be_held_out():
     labels = ["b", "a", "b", "b", "a", "b", "b", "a"]
-    train, test = _divide(8, labels, 0.4, "latest", 0)
+    train, test = divide(8, labels, 0.4, "latest", 0)
     assert test.tolist() == [5, 6, 7]
     assert train.tolist() == [0, 1, 2, 3, 4]
-    assert _divide(8, None, 0.25, "latest", 0)[1].tolist() == [6, 7]
+    assert divide(8, None, 0.25, "latest", 0)[1].tolist() == [6, 7]
 
 
 def test_weights_are_part_of_the_search(task):

@@ -32,6 +32,7 @@ __all__ = [
     "WEIGHTS",
     "Space",
     "Tuned",
+    "divide",
     "show_parameters",
     "tune",
     "write_tuned",
@@ -155,7 +156,7 @@ def tune(
         )
     if labels is None and objective != "perplexity":
         raise InputError(f"objective {objective!r} needs labels, the corpus has none")
-    train, test = _divide(counts.shape[0], labels, held_out, hold_out, random_state)
+    train, test = divide(counts.shape[0], labels, held_out, hold_out, random_state)
     plain = counts[train], counts[test]
     parts = {"none": plain}
     if "log-idf" in space.weights:
@@ -247,14 +248,38 @@ def write_tuned(path: Path, found: Tuned, settings: dict[str, Any]) -> None:
         temporary.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
 
 
-def _divide(
+def divide(
     n_documents: int,
     labels: Sequence[str] | None,
     part: float,
     hold_out: str,
     random_state: int,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Divide documents, of each class alike."""
+    """Divide documents into two parts, of each class alike.
+
+    Parameters
+    ----------
+    n_documents : int
+        How many there are.
+    labels : sequence of str or None
+        Their classes; None for one class.
+    part : float
+        Of the documents, in the second part.
+    hold_out : {"random", "latest"}
+        Which documents: see :func:`tune`.
+    random_state : int
+        Draws them, where they are drawn.
+
+    Returns
+    -------
+    train, held_out : ndarray of int
+        Rows of either part.
+
+    Raises
+    ------
+    InputError
+        If a class would be missing in a part.
+    """
     n_held = int(np.ceil(part * n_documents))
     least, n_classes = n_documents, 1
     if labels is not None:

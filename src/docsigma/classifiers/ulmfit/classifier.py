@@ -87,6 +87,9 @@ class ULMFiTClassifier(ClassifierMixin, BaseEstimator):
     max_tokens : int, default=1400
         Words from the end of a document that a gradient goes back in the classifier.
         Longer documents are read whole.
+    max_length : int or None, default=None
+        Words that are read of a document, from its beginning; None means all. A few
+        documents of attached files can take longer than all others together.
     device : str, default="auto"
         ``"cpu"``, ``"cuda"``, any torch device with float64, or ``"auto"``: the GPU
         if there is one.
@@ -152,6 +155,7 @@ class ULMFiTClassifier(ClassifierMixin, BaseEstimator):
         "batch_size": [Interval(Integral, 2, None, closed="left")],
         "bptt": [_COUNT],
         "max_tokens": [_COUNT],
+        "max_length": [_COUNT, None],
         "device": [str],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -184,6 +188,7 @@ class ULMFiTClassifier(ClassifierMixin, BaseEstimator):
         batch_size: int = 64,
         bptt: int = 70,
         max_tokens: int = 1400,
+        max_length: int | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
@@ -205,6 +210,7 @@ class ULMFiTClassifier(ClassifierMixin, BaseEstimator):
         self.batch_size = batch_size
         self.bptt = bptt
         self.max_tokens = max_tokens
+        self.max_length = max_length
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -241,7 +247,7 @@ class ULMFiTClassifier(ClassifierMixin, BaseEstimator):
         published = None if self.weights is None else read_weights(self.weights)
         device = choose_device(self.device)
         randomness = Randomness.seeded(self.random_state, device)
-        tokens = [tokenize(text) for text in [*texts, *extra]]
+        tokens = [self._tokenize(text) for text in [*texts, *extra]]
         vocabulary = WordVocabulary.from_tokens(
             tokens, max_words=self.max_words, min_count=self.min_count
         )
@@ -265,6 +271,9 @@ class ULMFiTClassifier(ClassifierMixin, BaseEstimator):
         )
         return self
 
+    def _tokenize(self, text: str) -> list[str]:
+        return tokenize(text)[: self.max_length]
+
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Log probabilities of the classes.
 
@@ -283,7 +292,7 @@ class ULMFiTClassifier(ClassifierMixin, BaseEstimator):
         if not texts:
             return np.empty((0, len(self.classes_)))
         device = choose_device(self.device)
-        numbers = [self.vocabulary_.encode(tokenize(text)) for text in texts]
+        numbers = [self.vocabulary_.encode(self._tokenize(text)) for text in texts]
         documents = TokenDocuments.build(numbers, device)
         # Kept on the CPU in between: a pickle then opens where there is no GPU.
         network = self.network_.to(device)

@@ -16,6 +16,7 @@ from docsigma.experiments.reproduce import (
     perplexity_curves,
     perplexity_table,
     topic_id_tables,
+    ulmfit_dropout,
     uncertainty_length,
 )
 from docsigma.experiments.reproduce._record import Plan, Record
@@ -42,6 +43,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         early_stopping_curves.EXPERIMENT,
         topic_id_tables.NEWSGROUPS_EXPERIMENT,
         topic_id_tables.SPEECH_EXPERIMENT,
+        ulmfit_dropout.EXPERIMENT,
         uncertainty_length.EXPERIMENT,
     )
 }

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -17,7 +16,7 @@ from docsigma.classifiers import (
     UncertainGaussianClassifier,
 )
 from docsigma.experiments.early_stopping import EarlyStopping
-from docsigma.experiments.reproduce import related
+from docsigma.experiments.reproduce import _ulmfit, related
 from docsigma.experiments.reproduce.perplexity_table import make_nvdm
 from docsigma.experiments.topic_id import Task, classify, judge
 from docsigma.models import SMM, BayesianSMM
@@ -59,12 +58,6 @@ TUNED: dict[str, dict[str, dict[str, Any]]] = {
         "lr": {"n_components": 400, "l1": 0.9276, "prior_precision": 10.14},
         "glcu": {"n_components": 800, "l1": 0.8823, "prior_precision": 22.24},
     },
-}
-ULMFIT_EPOCHS = {
-    "pretrain_epochs": 10,
-    "lm_epochs": 0,
-    "classifier_epochs": 12,
-    "batch_size": 128,
 }
 QUICK = {"K": 5, "l1": 0.1, "passes": 20}
 
@@ -285,48 +278,10 @@ def paragraph_vectors(setting: Setting, task: Task, corpus: str, seed: int) -> S
     return _points(task, model.transform(task.train), model.transform(task.test))
 
 
-def ulmfit(setting: Setting, task: Task, corpus: str, seed: int) -> Scores:
-    """Fine-tune a language model for classification, on the texts themselves."""
-    del corpus
-    from docsigma.classifiers.ulmfit import ULMFiTClassifier
-
-    train, test = task.train_texts, task.test_texts
-    if train is None or test is None:
-        return {}
-    small: dict[str, Any] = {
-        "embedding_size": 8,
-        "hidden_units": 8,
-        "n_layers": 2,
-        "pretrain_epochs": 1,
-        "lm_epochs": 1,
-        "classifier_epochs": 2,
-    }
-    weights = setting.options.get("ulmfit_weights")
-    # With published weights the epochs of the paper. Without, the language model has
-    # already learned from the very texts that it would be fine-tuned on.
-    epochs: dict[str, Any] = {} if weights is not None else ULMFIT_EPOCHS
-    model = ULMFiTClassifier(
-        weights=weights,
-        **setting.pick(epochs, small),
-        device=setting.device,
-        random_state=seed,
-    )
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
-    try:
-        model.fit(train, task.train_labels)
-        log_proba = model.predict_log_proba(test)
-    finally:
-        torch.set_float32_matmul_precision(before)
-    scores: dict[str, Any] = judge(log_proba, task.test_labels, model.classes_)
-    note = f"pre-trained on {model.pretrained_on_}"
-    return {"MLP": scores | {"note": note, "history": model.history_}}
-
-
 SYSTEMS: dict[str, System] = {
     "tfidf": System("TF-IDF", tfidf, seeded=False),
     "naive-bayes": System("BoW, selected words", naive_bayes, seeded=False),
-    "ulmfit": System("ULMFiT", ulmfit),
+    "ulmfit": System("ULMFiT", _ulmfit.run),
     "smm": System("l1 SMM", smm),
     "nvdm": System("NVDM", nvdm),
     "lda": System("LDA", lda, needs="tomotopy"),

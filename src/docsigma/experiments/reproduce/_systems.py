@@ -52,7 +52,7 @@ CHOSEN: dict[str, dict[str, Any]] = {
 TUNED: dict[str, dict[str, dict[str, Any]]] = {
     "plain": {
         "lr": {"n_components": 800, "l1": 0.1676, "prior_precision": 28.2},
-        "glcu": {"n_components": 800, "l1": 0.2512, "prior_precision": 23.38},
+        "glcu": {"n_components": 800, "l1": 0.05885, "prior_precision": 27.15},
     },
     "weighted": {
         "lr": {"n_components": 400, "l1": 0.9276, "prior_precision": 10.14},

@@ -41,18 +41,17 @@ def tuning() -> str:
     rows = []
     for path in sorted(RESULTS.glob("tune-*.json")):
         found = json.loads(path.read_text("utf-8"))
-        chosen = found["parameters"]
+        chosen, space = found["parameters"], found["space"]
         done = sum(trial["state"] == "complete" for trial in found["trials"])
         counts = {"none": "plain", "log-idf": "weighted"}[chosen["weights"]]
-        cells = [
-            *(found["corpus"], counts, found["objective"], str(done)),
-            f"{found['value']:.3f}",
-            str(chosen["n_components"]),
-            f"{chosen['l1']:.3g}",
-            f"{chosen['prior_precision']:.3g}",
-        ]
+        sizes = ", ".join(map(str, space["n_components"]))
+        cells = [counts, found["objective"], str(done), f"{found['value']:.3f}"]
+        cells.append(f"{chosen['n_components']} of {sizes}")
+        for name in ("l1", "prior_precision"):
+            low, high = space[name]
+            cells.append(f"{chosen[name]:.3g} of {low:g} to {high:g}")
         rows.append("|".join(cells))
-    head = "corpus|counts|objective|>trials|>held out|>K|>l1|>precision"
+    head = "counts|objective|>trials|>held out|>K|>l1|>precision"
     return lay_out(head, rows)
 
 

@@ -270,6 +270,32 @@ def test_extra_texts_teach_the_language_model():
     assert ulmfit.pretrained_on_ == "nothing"
 
 
+def test_a_language_model_can_be_trained_alone(tmp_path):
+    texts, labels = toy_corpus(20, seed=0)
+    alone = ULMFiTClassifier(**TINY).fit_language_model(texts)
+    assert alone.pretrained_on_ == "20 texts"
+    phases = [row["phase"] for row in alone.history_]
+    assert phases == ["pre-training"] * 6 + ["language model"] * 2
+    with pytest.raises(NotFittedError):
+        alone.predict(texts)
+    alone.save_language_model(tmp_path)
+    settings = {**TINY, "lm_epochs": 0}
+    ulmfit = ULMFiTClassifier(tmp_path, **settings).fit(texts, labels)
+    assert ulmfit.pretrained_on_ == "20 texts"
+    with_both = ULMFiTClassifier(**TINY).fit(texts, labels)
+    for one, other in zip(
+        ulmfit.language_model_.parameters(),
+        with_both.language_model_.parameters(),
+        strict=True,
+    ):
+        assert torch.equal(one, other)
+    # What cannot predict any more says so, and does not use its old classifier.
+    with pytest.raises(NotFittedError):
+        ulmfit.fit_language_model(texts).predict(texts)
+    with pytest.raises(InputError, match="`X` has 0 texts"):
+        alone.fit_language_model([])
+
+
 def test_words_behind_the_greatest_length_are_not_read():
     texts, labels = toy_corpus(8, seed=0)
     # The mark of the beginning counts as a word.

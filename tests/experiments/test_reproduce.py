@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from docsigma.exceptions import InputError
-from docsigma.experiments.reproduce import EXPERIMENTS, reproduce
+from docsigma.experiments.reproduce import EXPERIMENTS, _ulmfit, reproduce
 from docsigma.experiments.reproduce._printed import FISHER, NEWSGROUPS
 from docsigma.experiments.reproduce._record import Record
 from docsigma.experiments.reproduce._setting import Setting
 from docsigma.experiments.reproduce._systems import SYSTEMS
+from docsigma.experiments.topic_id import Task
 from running import refuse, run, succeed
 
 QUICK = Setting(quick=True, device="cpu", seeds=(0,))
@@ -71,6 +72,27 @@ def test_every_printed_system_has_a_row():
     models = {system.model for system in SYSTEMS.values()}
     printed = {model for model, _ in NEWSGROUPS} | {model for _, model, _ in FISHER}
     assert printed <= models
+
+
+def test_a_language_model_once_learned_is_used_again_and_changes_nothing(monkeypatch):
+    learned = []
+
+    class Counted(_ulmfit.LearnedLanguage):
+        def __init__(self, *arguments):
+            learned.append(arguments[1])
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(_ulmfit, "LearnedLanguage", Counted)
+    monkeypatch.setattr(_ulmfit, "_LEARNED", {})
+    task = QUICK.task("switchboard")
+    runs = [_ulmfit.run(QUICK, task, "switchboard", 0) for _ in range(2)]
+    assert learned == ["switchboard"]
+    assert figures_of(runs[0]) == figures_of(runs[1])
+    _ulmfit.run(QUICK, task, "20newsgroups", 0)
+    assert [key[0] for key in _ulmfit._LEARNED] == ["20newsgroups"]
+    windows = Task(**{**vars(task), "train_texts": list(task.train_texts)})
+    note = _ulmfit.run(QUICK, windows, "20newsgroups", 0)["MLP"]["note"]
+    assert note == "pre-trained on the 200 texts of the training set, whole"
 
 
 def test_the_command_lists_runs_and_refuses(tmp_path, capsys):

@@ -17,19 +17,21 @@ from docsigma.classifiers.ulmfit.batches import TokenDocuments
 from docsigma.classifiers.ulmfit.fine_tuning import class_log_probabilities
 from docsigma.classifiers.ulmfit.history import TrainingLog
 from docsigma.classifiers.ulmfit.phases import (
-    Randomness,
+    Reading,
     describe_pretraining,
     make_language_model,
     make_network,
 )
-from docsigma.classifiers.ulmfit.tokens import WordVocabulary, check_texts, tokenize
-from docsigma.classifiers.ulmfit.weights import read_weights, write_weights
+from docsigma.classifiers.ulmfit.tokens import check_texts, tokenize
+from docsigma.classifiers.ulmfit.weights import write_weights
+from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from docsigma.classifiers.ulmfit.language_model import LanguageModel
     from docsigma.classifiers.ulmfit.network import DocumentNetwork
+    from docsigma.classifiers.ulmfit.tokens import WordVocabulary
     from docsigma.classifiers.ulmfit.weights import Location, WeightsPath
 
 __all__ = ["ULMFiTClassifier"]
@@ -244,35 +246,49 @@ class ULMFiTClassifier(ClassifierMixin, BaseEstimator):
         texts = check_texts(X, "X")
         extra = check_texts(() if extra_texts is None else extra_texts, "extra_texts")
         labels = TrainingLabels.check(y, len(texts))
-        published = None if self.weights is None else read_weights(self.weights)
-        device = choose_device(self.device)
-        randomness = Randomness.seeded(self.random_state, device)
-        tokens = [self._tokenize(text) for text in [*texts, *extra]]
-        vocabulary = WordVocabulary.from_tokens(
-            tokens, max_words=self.max_words, min_count=self.min_count
-        )
-        numbers = [vocabulary.encode(document) for document in tokens]
-        n_pretrain = self.pretrain_epochs if published is None else 0
-        n_epochs = n_pretrain + self.lm_epochs + self.classifier_epochs
+        reading = Reading.begin(self, [*texts, *extra])
+        n_epochs = reading.n_pretrain + self.lm_epochs + self.classifier_epochs
         with TrainingLog(n_epochs, show=bool(self.verbose)) as log:
-            everything = TokenDocuments.build(numbers, device)
-            model = make_language_model(
-                self, vocabulary, published, everything, randomness, log
-            )
-            labelled = TokenDocuments.build(numbers[: len(texts)], device)
-            network = make_network(self, model, labelled, labels, randomness, log)
+            model = make_language_model(self, reading, log)
+            network = make_network(self, model, reading, labels, log)
+        self._keep(model, reading, log, len(texts))
         self.classes_ = labels.classes
-        self.vocabulary_ = vocabulary
-        self.language_model_ = model
         self.network_ = network
-        self.history_ = log.rows
-        self.pretrained_on_ = describe_pretraining(
-            published, n_pretrain, len(texts), len(extra)
-        )
         return self
 
-    def _tokenize(self, text: str) -> list[str]:
-        return tokenize(text)[: self.max_length]
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_language_model(self, X: Any) -> Self:
+        """Train the language model alone, to be saved and used as `weights`.
+
+        Parameters
+        ----------
+        X : list of str
+            Texts, which need no labels.
+
+        Returns
+        -------
+        self
+            Cannot predict: it has no classifier.
+        """
+        texts = check_texts(X, "X")
+        if not texts:
+            raise InputError("`X` has 0 texts, a language model needs at least 1")
+        reading = Reading.begin(self, texts)
+        n_epochs = reading.n_pretrain + self.lm_epochs
+        with TrainingLog(n_epochs, show=bool(self.verbose)) as log:
+            model = make_language_model(self, reading, log)
+        for name in ("classes_", "network_"):
+            self.__dict__.pop(name, None)
+        self._keep(model, reading, log, 0)
+        return self
+
+    def _keep(
+        self, model: LanguageModel, reading: Reading, log: TrainingLog, n_labelled: int
+    ) -> None:
+        self.vocabulary_ = reading.vocabulary
+        self.language_model_ = model
+        self.history_ = log.rows
+        self.pretrained_on_ = describe_pretraining(reading, n_labelled)
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Log probabilities of the classes.
@@ -287,12 +303,13 @@ class ULMFiTClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_texts, n_classes)
             Columns in the order of ``classes_``.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "network_")
         texts = check_texts(X, "X")
         if not texts:
             return np.empty((0, len(self.classes_)))
         device = choose_device(self.device)
-        numbers = [self.vocabulary_.encode(self._tokenize(text)) for text in texts]
+        tokens = (tokenize(text)[: self.max_length] for text in texts)
+        numbers = [self.vocabulary_.encode(document) for document in tokens]
         documents = TokenDocuments.build(numbers, device)
         # Kept on the CPU in between: a pickle then opens where there is no GPU.
         network = self.network_.to(device)
@@ -320,6 +337,6 @@ class ULMFiTClassifier(ClassifierMixin, BaseEstimator):
         folder : path
             Gets two files in fastai's layout.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "language_model_")
         words = self.vocabulary_.words
         write_weights(folder, self.language_model_, words, self.pretrained_on_)

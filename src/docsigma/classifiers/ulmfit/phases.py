@@ -10,7 +10,9 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 
+from docsigma._devices import choose_device
 from docsigma.classifiers.ulmfit.awd_lstm import AWDLSTM
+from docsigma.classifiers.ulmfit.batches import TokenDocuments
 from docsigma.classifiers.ulmfit.dropout import Dropout, DropoutRates
 from docsigma.classifiers.ulmfit.fine_tuning import train_classifier
 from docsigma.classifiers.ulmfit.language_model import (
@@ -19,17 +21,20 @@ from docsigma.classifiers.ulmfit.language_model import (
 )
 from docsigma.classifiers.ulmfit.network import DocumentNetwork
 from docsigma.classifiers.ulmfit.schedules import discriminative_rates
+from docsigma.classifiers.ulmfit.tokens import WordVocabulary, tokenize
+from docsigma.classifiers.ulmfit.weights import read_weights
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from docsigma.classifiers._labels import TrainingLabels
-    from docsigma.classifiers.ulmfit.batches import TokenDocuments
     from docsigma.classifiers.ulmfit.classifier import ULMFiTClassifier
     from docsigma.classifiers.ulmfit.history import TrainingLog
-    from docsigma.classifiers.ulmfit.tokens import WordVocabulary
     from docsigma.classifiers.ulmfit.weights import PublishedWeights
 
 __all__ = [
     "Randomness",
+    "Reading",
     "describe_pretraining",
     "make_language_model",
     "make_network",
@@ -66,13 +71,55 @@ class Randomness:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Texts as numbers, and what a training on them needs.
+
+    Attributes
+    ----------
+    vocabulary : WordVocabulary
+        The words that are known.
+    numbers : list of ndarray of int64
+        Word numbers of each text.
+    published : PublishedWeights or None
+        The language model to start from.
+    n_pretrain : int
+        Epochs of pre-training.
+    device : torch.device
+        Where everything is computed.
+    randomness : Randomness
+        The generators.
+    """
+
+    vocabulary: WordVocabulary
+    numbers: list[NDArray[np.int64]]
+    published: PublishedWeights | None
+    n_pretrain: int
+    device: torch.device
+    randomness: Randomness
+
+    @classmethod
+    def begin(cls, parameters: ULMFiTClassifier, texts: list[str]) -> Reading:
+        """Read weights and texts as an estimator's parameters say."""
+        weights = parameters.weights
+        published = None if weights is None else read_weights(weights)
+        device = choose_device(parameters.device)
+        randomness = Randomness.seeded(parameters.random_state, device)
+        tokens = [tokenize(text)[: parameters.max_length] for text in texts]
+        vocabulary = WordVocabulary.from_tokens(
+            tokens, max_words=parameters.max_words, min_count=parameters.min_count
+        )
+        numbers = [vocabulary.encode(document) for document in tokens]
+        n_pretrain = parameters.pretrain_epochs if published is None else 0
+        return cls(vocabulary, numbers, published, n_pretrain, device, randomness)
+
+    def documents(self, n_texts: int | None = None) -> TokenDocuments:
+        """Put the first texts on the device, or all of them."""
+        return TokenDocuments.build(self.numbers[:n_texts], self.device)
+
+
 def make_language_model(
-    parameters: ULMFiTClassifier,
-    vocabulary: WordVocabulary,
-    published: PublishedWeights | None,
-    documents: TokenDocuments,
-    randomness: Randomness,
-    log: TrainingLog,
+    parameters: ULMFiTClassifier, reading: Reading, log: TrainingLog
 ) -> LanguageModel:
     """Pre-train a language model, or take a published one, and fine-tune it.
 
@@ -82,29 +129,30 @@ def make_language_model(
         On the CPU.
     """
     encoder = AWDLSTM(
-        len(vocabulary),
+        len(reading.vocabulary),
         parameters.embedding_size,
         parameters.hidden_units,
         parameters.n_layers,
-        randomness.start,
+        reading.randomness.start,
     )
     model = LanguageModel(encoder)
-    if published is not None:
-        published.load_into(model, vocabulary.words)
-    model.to(documents.tokens.device)
+    if reading.published is not None:
+        reading.published.load_into(model, reading.vocabulary.words)
+    model.to(reading.device)
+    documents = reading.documents()
     n_groups = len(model.groups())
     rates = DropoutRates.scaled(parameters.lm_dropout)
     shared: dict[str, Any] = {
         "batch_size": parameters.batch_size,
         "bptt": parameters.bptt,
-        "dropout": Dropout(rates, randomness.noise),
-        "random": randomness.order,
+        "dropout": Dropout(rates, reading.randomness.noise),
+        "random": reading.randomness.order,
     }
-    if published is None:
+    if reading.published is None:
         train_language_model(
             model,
             documents,
-            n_epochs=parameters.pretrain_epochs,
+            n_epochs=reading.n_pretrain,
             rates=[parameters.pretrain_learning_rate] * n_groups,
             report=log.phase("pre-training", "pretrain_learning_rate"),
             **shared,
@@ -123,9 +171,8 @@ def make_language_model(
 def make_network(
     parameters: ULMFiTClassifier,
     model: LanguageModel,
-    documents: TokenDocuments,
+    reading: Reading,
     labels: TrainingLabels,
-    randomness: Randomness,
     log: TrainingLog,
 ) -> DocumentNetwork:
     """Train a classifier that starts from a copy of a language model's layers.
@@ -135,16 +182,17 @@ def make_network(
     DocumentNetwork
         On the CPU.
     """
+    randomness = reading.randomness
     network = DocumentNetwork(
         copy.deepcopy(model.encoder),
         len(labels.classes),
         randomness.start,
         bptt=parameters.bptt,
         max_tokens=parameters.max_tokens,
-    ).to(documents.tokens.device)
+    ).to(reading.device)
     train_classifier(
         network,
-        documents,
+        reading.documents(len(labels.codes)),
         labels.codes,
         n_epochs=parameters.classifier_epochs,
         rate=parameters.classifier_learning_rate,
@@ -158,19 +206,14 @@ def make_network(
     return network.cpu()
 
 
-def describe_pretraining(
-    published: PublishedWeights | None, n_epochs: int, n_texts: int, n_extra: int
-) -> str:
-    """Say in words what a language model was pre-trained on.
-
-    Examples
-    --------
-    >>> describe_pretraining(None, 20, 100, 50)
-    'the 100 texts of the training set and 50 further texts'
-    """
-    if published is not None:
-        return published.pretrained_on
-    if n_epochs == 0:
+def describe_pretraining(reading: Reading, n_labelled: int) -> str:
+    """Say in words what a language model was pre-trained on."""
+    if reading.published is not None:
+        return reading.published.pretrained_on
+    if reading.n_pretrain == 0:
         return "nothing"
-    further = f" and {n_extra} further texts" if n_extra else ""
-    return f"the {n_texts} texts of the training set{further}"
+    n_further = len(reading.numbers) - n_labelled
+    if n_labelled == 0:
+        return f"{n_further} texts"
+    further = f" and {n_further} further texts" if n_further else ""
+    return f"the {n_labelled} texts of the training set{further}"

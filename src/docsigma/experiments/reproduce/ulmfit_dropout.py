@@ -1,47 +1,63 @@
-"""The drop-out rates of ULMFiT, chosen on training documents as the paper does."""
+"""ULMFiT's drop-out rates and epochs, chosen on training documents as in the paper."""
 
 from __future__ import annotations
 
-import tempfile
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from docsigma.classifiers.ulmfit import ULMFiTClassifier
 from docsigma.experiments.reproduce._setting import Experiment
 from docsigma.experiments.reproduce._tables import markdown
-from docsigma.experiments.reproduce._ulmfit import fit_and_judge, trained_from_scratch
+from docsigma.experiments.reproduce._ulmfit import LearnedLanguage, fit_and_judge
 from docsigma.experiments.tune import divide
 
 if TYPE_CHECKING:
     from docsigma.experiments.reproduce._record import Plan, Record
     from docsigma.experiments.reproduce._setting import Setting
-    from docsigma.experiments.topic_id import Task
 
 __all__ = ["EXPERIMENT"]
 
 RATES = (0.2, 0.4, 0.6)
-# Speech is searched where the task is neither easy nor hopeless.
-TASKS: dict[str, dict[str, Any]] = {
-    "20newsgroups": {},
-    "switchboard": {"words": (201, 400)},
-}
 HELD_OUT = 0.2
 
 
+@dataclass(frozen=True)
+class Search:
+    """Where rates are chosen.
+
+    Attributes
+    ----------
+    words : tuple of two ints or None
+        A window of each document.
+    epochs : tuple of int
+        Of the classifier, to choose from.
+    """
+
+    words: tuple[int, int] | None
+    epochs: tuple[int, ...]
+
+
+# Speech is searched where the task is neither easy nor hopeless.
+SEARCHES = {
+    "20newsgroups": Search(None, (12,)),
+    "switchboard": Search((201, 400), (6, 12, 30)),
+}
+
+
 def compute(setting: Setting, record: Record | Plan) -> None:
-    """Train a language model a rate, and on top of each a classifier a rate."""
-    for corpus, options in TASKS.items():
-        task = setting.task(corpus, **options)
+    """Train a language model a rate, and on top of each the classifiers."""
+    for corpus, search in SEARCHES.items():
         for rate in setting.pick(RATES, RATES[:2]):
             if not setting.wants(_system(corpus, rate)):
                 continue
 
             def run(
-                task: Task = task, corpus: str = corpus, rate: float = rate
+                corpus: str = corpus, search: Search = search, rate: float = rate
             ) -> dict[str, Any]:
-                return {"scores": _try(setting, task, corpus, rate)}
+                return {"tried": _try(setting, corpus, search, rate)}
 
             named: dict[str, Any] = {"corpus": corpus}
-            named |= {name: list(value) for name, value in options.items()}
+            if search.words is not None:
+                named["words"] = list(search.words)
             seed = setting.seeds[0]
             record.row({**named, "lm_dropout": rate, "seed": seed}, run)
 
@@ -51,30 +67,32 @@ def _system(corpus: str, rate: float) -> str:
 
 
 def _try(
-    setting: Setting, task: Task, corpus: str, lm_dropout: float
-) -> dict[str, dict[str, Any]]:
+    setting: Setting, corpus: str, search: Search, lm_dropout: float
+) -> list[dict[str, Any]]:
     """Judge every classifier of one language model on the latest fifth."""
+    options = {} if search.words is None else {"words": search.words}
+    task, whole = setting.task(corpus, **options), setting.task(corpus)
     texts, labels = task.train_texts, task.train_labels
     assert texts is not None
-    rows = divide(len(texts), labels, HELD_OUT, "latest", 0)
+    assert whole.train_texts is not None
+    seen, unseen = divide(len(texts), labels, HELD_OUT, "latest", 0)
+    learned = LearnedLanguage(
+        setting,
+        corpus,
+        [whole.train_texts[row] for row in seen],
+        lm_dropout,
+        setting.seeds[0],
+    )
     parts: list[list[str]] = []
-    for part in rows:
+    for part in (seen, unseen):
         parts += [texts[row] for row in part], [labels[row] for row in part]
-    shared = trained_from_scratch(setting, corpus)
-    scores = {}
-    with tempfile.TemporaryDirectory() as folder:
-        learned: dict[str, Any] = {"lm_dropout": lm_dropout}
+    tried = []
+    for n_epochs in setting.pick(search.epochs, (1, 2)):
         for rate in setting.pick(RATES, RATES[:2]):
-            model = ULMFiTClassifier(
-                **shared | learned,
-                classifier_dropout=rate,
-                random_state=setting.seeds[0],
-            )
-            scores[f"{rate:g}"] = fit_and_judge(model, *parts)
-            if "weights" not in learned:
-                model.save_language_model(folder)
-                learned = {"weights": folder, "lm_epochs": 0}
-    return scores
+            scores = fit_and_judge(learned.classifier(rate, n_epochs), *parts)
+            chosen = {"classifier_dropout": rate, "classifier_epochs": n_epochs}
+            tried.append({**chosen, **scores})
+    return tried
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -84,22 +102,23 @@ def table(rows: list[dict[str, Any]]) -> str:
         mine = [row for row in rows if row["key"]["corpus"] == corpus]
         window = mine[0]["key"].get("words")
         where = "" if window is None else f", words {window[0]} to {window[1]}"
-        rates = list(mine[0]["scores"])
-        heading = [">language model", *(f">classifier {rate}" for rate in rates)]
-        lines = [
-            [f"{row['key']['lm_dropout']:g}", *map(_show, row["scores"].values())]
-            for row in mine
-        ]
+        rates = list(dict.fromkeys(x["classifier_dropout"] for x in mine[0]["tried"]))
+        heading = [">language model", ">epochs", *(f">classifier {r:g}" for r in rates)]
+        lines = []
+        for row in mine:
+            by_epochs: dict[int, list[str]] = {}
+            for one in row["tried"]:
+                shown = f"{one['accuracy']:.1f} / {one['cross_entropy']:.3f}"
+                by_epochs.setdefault(one["classifier_epochs"], []).append(shown)
+            rate = f"{row['key']['lm_dropout']:g}"
+            lines += [[rate, str(n), *cells] for n, cells in by_epochs.items()]
         tables.append(f"**{corpus}{where}**\n\n" + markdown(heading, lines))
     explained = (
         "Accuracy, per cent, and cross-entropy on the latest fifth of the training "
-        "documents, by the drop-out of language model and classifier."
+        "documents, by the drop-out of language model and classifier and the "
+        "classifier's epochs."
     )
     return "\n\n".join([explained, *tables])
-
-
-def _show(score: dict[str, Any]) -> str:
-    return f"{score['accuracy']:.1f} / {score['cross_entropy']:.3f}"
 
 
 EXPERIMENT = Experiment(
@@ -108,5 +127,5 @@ EXPERIMENT = Experiment(
     "Section VI-D",
     compute,
     table,
-    systems=tuple(_system(corpus, rate) for corpus in TASKS for rate in RATES),
+    systems=tuple(_system(corpus, rate) for corpus in SEARCHES for rate in RATES),
 )

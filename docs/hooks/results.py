@@ -42,10 +42,14 @@ def tuning() -> str:
     for path in sorted(RESULTS.glob("tune-*.json")):
         found = json.loads(path.read_text("utf-8"))
         chosen, space = found["parameters"], found["space"]
-        done = sum(trial["state"] == "complete" for trial in found["trials"])
         counts = {"none": "plain", "log-idf": "weighted"}[chosen["weights"]]
         sizes = ", ".join(map(str, space["n_components"]))
-        cells = [counts, found["objective"], str(done), f"{found['value']:.3f}"]
+        cells = [
+            counts,
+            found["objective"],
+            str(len(found["trials"])),
+            f"{found['value']:.3f}",
+        ]
         cells.append(f"{chosen['n_components']} of {sizes}")
         for name in ("l1", "prior_precision"):
             low, high = space[name]

@@ -192,7 +192,9 @@ def test_it_is_found_in_the_data_folder(tree, split, write, monkeypatch, tmp_pat
     sides = ["00001-A", "00001-B", "00002-A", "00133-A", "00133-B"]
     lines = "".join(f"fe_03_{side} heard {side[-1]}\n" for side in sides)
     write("data/fisher/asr.txt", lines)
-    assert load_corpus("fisher-asr").test.texts == ["heard a", "heard b"]
+    heard = load_corpus("fisher-asr")
+    assert heard.test.texts == ["heard a", "heard b"]
+    assert (heard.name, "recogniser" in heard.description) == ("fisher-asr", True)
     at_hand = {info.name for info in registry.available_corpora() if info.available}
     assert at_hand >= {"fisher", "fisher-asr"}
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 
+from docsigma.classifiers.ulmfit import ULMFiTClassifier
 from docsigma.exceptions import InputError
-from docsigma.experiments.reproduce import EXPERIMENTS, _ulmfit, reproduce
+from docsigma.experiments.reproduce import EXPERIMENTS, _ulmfit, related, reproduce
+from docsigma.experiments.reproduce._job import Job
 from docsigma.experiments.reproduce._printed import FISHER, NEWSGROUPS
 from docsigma.experiments.reproduce._record import Record
 from docsigma.experiments.reproduce._setting import Setting
@@ -45,22 +51,22 @@ def test_every_experiment_runs_and_comes_back_when_its_file_is_deleted(name, tmp
 def test_a_run_that_was_stopped_goes_on(tmp_path):
     file = tmp_path / "results.json"
     record = Record(file, {"experiment": "a"})
-    record.row({"seed": 0}, lambda: {"x": 1})
+    record.row({"seed": 0}, {}, lambda: {"x": 1})
 
     def fail():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        record.row({"seed": 1}, fail)
+        record.row({"seed": 1}, {}, fail)
     again = Record(file, {"experiment": "a"})
-    assert again.row({"seed": 0}, fail)["x"] == 1
-    assert again.row({"seed": 1}, lambda: {"x": 2})["x"] == 2
+    assert again.row({"seed": 0}, {}, fail)["x"] == 1
+    assert again.row({"seed": 1}, {}, lambda: {"x": 2})["x"] == 2
     assert [row["x"] for row in Record(file, {"experiment": "a"})] == [1, 2]
 
 
 def test_results_of_another_run_are_not_mixed_in(tmp_path):
     file = tmp_path / "results.json"
-    Record(file, {"experiment": "a", "quick": True}).row({"seed": 0}, dict)
+    Record(file, {"experiment": "a", "quick": True}).row({"seed": 0}, {}, dict)
     with pytest.raises(InputError, match=r"results.json holds another run: quick is T"):
         Record(file, {"experiment": "a", "quick": False})
     file.write_text("{")
@@ -74,25 +80,84 @@ def test_every_printed_system_has_a_row():
     assert printed <= models
 
 
+def test_a_row_of_other_parameters_is_made_anew(tmp_path):
+    file, said = tmp_path / "results.json", []
+    Record(file, {"experiment": "a"}).row({"seed": 0}, {"K": (5,)}, lambda: {"x": 1})
+    same = Record(file, {"experiment": "a"})
+    assert same.row({"seed": 0}, {"K": (5,)}, lambda: {"x": 2})["x"] == 1
+    idle = Record(file, {"experiment": "a"}, computes=False)
+    assert idle.row({"seed": 0}, {"K": (6,)}, dict) is None
+    other = Record(file, {"experiment": "a"}, said.append)
+    assert other.row({"seed": 0}, {"K": (6,)}, lambda: {"x": 2})["x"] == 2
+    assert said[0] == "seed 0: left out, its parameters are others now"
+    assert [row["parameters"] for row in Record(file, {})] == [{"K": [6]}]
+
+
+def ulmfit_job(task, corpus, setting=QUICK):
+    return Job(setting, task, corpus, 0, _ulmfit.parameters(setting, corpus))
+
+
 def test_a_language_model_once_learned_is_used_again_and_changes_nothing(monkeypatch):
     learned = []
 
     class Counted(_ulmfit.LearnedLanguage):
         def __init__(self, *arguments):
-            learned.append(arguments[1])
+            learned.append(len(arguments[0]))
             super().__init__(*arguments)
 
     monkeypatch.setattr(_ulmfit, "LearnedLanguage", Counted)
     monkeypatch.setattr(_ulmfit, "_LEARNED", {})
     task = QUICK.task("switchboard")
-    runs = [_ulmfit.run(QUICK, task, "switchboard", 0) for _ in range(2)]
-    assert learned == ["switchboard"]
+    runs = [_ulmfit.run(ulmfit_job(task, "switchboard")) for _ in range(2)]
+    assert learned == [200]
     assert figures_of(runs[0]) == figures_of(runs[1])
-    _ulmfit.run(QUICK, task, "20newsgroups", 0)
+    _ulmfit.run(ulmfit_job(task, "20newsgroups"))
     assert [key[0] for key in _ulmfit._LEARNED] == ["20newsgroups"]
     windows = Task(**{**vars(task), "train_texts": list(task.train_texts)})
-    note = _ulmfit.run(QUICK, windows, "20newsgroups", 0)["MLP"]["note"]
+    note = _ulmfit.run(ulmfit_job(windows, "20newsgroups"))["MLP"]["note"]
     assert note == "pre-trained on the 200 texts of the training set, whole"
+    without = Task(**{**vars(task), "train_texts": None})
+    with pytest.raises(InputError, match="switchboard has no texts"):
+        _ulmfit.run(ulmfit_job(without, "switchboard"))
+
+
+def test_published_weights_make_a_row_of_their_own(tmp_path):
+    task = QUICK.task("switchboard")
+    sizes = {"embedding_size": 400, "hidden_units": 1152, "n_layers": 3}
+    language = ULMFiTClassifier(**sizes, pretrain_epochs=0, lm_epochs=0, device="cpu")
+    language.fit_language_model(task.train_texts[:5])
+    language.save_language_model(tmp_path / "weights")
+    texts = [" ".join(text.split()[:5]) for text in task.train_texts[:8]]
+    labels = task.train_labels[:8]
+    few = Task(task.train[:8], task.train[:8], labels, labels, texts, texts)
+    setting = replace(QUICK, options={"ulmfit_weights": tmp_path / "weights"})
+    job = ulmfit_job(few, "switchboard", setting)
+    assert job.parameters != _ulmfit.parameters(QUICK, "switchboard")
+    assert _ulmfit.run(job)["MLP"]["note"] == "pre-trained on nothing"
+
+
+@pytest.mark.skipif(not related.installed("gensim"), reason="gensim is not installed")
+def test_paragraph_vectors_depend_on_nothing_but_document_and_seed(tmp_path):
+    program = (
+        "from docsigma.experiments.reproduce._setting import Setting\n"
+        "from docsigma.experiments.reproduce.related import ParagraphVectors\n"
+        "x = Setting(quick=True).task('20newsgroups').train\n"
+        "model = ParagraphVectors(5, n_epochs=2).fit(x)\n"
+        "whole, part = model.transform(x[:4]), model.transform(x[2:4])\n"
+        "assert (whole[2:] == part).all()\n"
+        "print(whole.tolist())\n"
+    )
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert said[0] == said[1]
 
 
 def test_the_command_lists_runs_and_refuses(tmp_path, capsys):
@@ -111,10 +176,60 @@ def test_the_command_lists_runs_and_refuses(tmp_path, capsys):
     assert "no system 'magic'; there are tfidf" in wrong
 
 
-def test_a_folder_that_cannot_be_made_is_refused_before_any_work(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--device", "banana"), "the device 'banana' cannot be used"),
+        (("--also", "nowhere"), "nowhere/convergence.json holds no results"),
+        (("--ulmfit-weights", "x"), "convergence has no ULMFiT"),
+        (("--seeds", 0), "--seeds must be 1 or more, got 0"),
+        (("--out", "file/x"), "cannot make the folder"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_any_work(
+    options, said, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
-    asked = ("reproduce", "convergence", "--quick", "--out", tmp_path / "file" / "x")
-    assert "cannot make the folder" in refuse(capsys, *asked)
+    asked = ("reproduce", "convergence", "--quick", "--out", "a/b", *options)
+    assert said in refuse(capsys, *asked)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_weights_that_are_not_there_are_refused(tmp_path, capsys):
+    options = ("--quick", "--out", tmp_path / "a", "--ulmfit-weights", tmp_path / "b")
+    said = refuse(capsys, "reproduce", "topic-id-speech", *options)
+    assert f"there is no weights file {tmp_path / 'b'}" in said
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("[1]", "convergence.json holds no results: row 1 has no key"),
+        ('[{"key": {"seed": 9}}]', "convergence.json has a row that lacks its figures"),
+    ],
+)
+def test_rows_that_are_none_are_refused(rows, said, tmp_path, capsys):
+    file = tmp_path / "convergence.json"
+    heading = '"experiment": "convergence", "quick": true, "seeds": [0]'
+    file.write_text(f'{{{heading}, "rows": {rows}}}')
+    options = ("--quick", "--seeds", 1, "--no-compute", "--out", tmp_path)
+    assert said in refuse(capsys, "reproduce", "convergence", *options)
+
+
+def test_a_missing_library_is_told_before_hours_of_work(tmp_path, monkeypatch):
+    find = importlib.util.find_spec
+
+    def without(name, *arguments):
+        return None if name == "tomotopy" else find(name, *arguments)
+
+    monkeypatch.setattr(importlib.util, "find_spec", without)
+    options = {"systems": ["tfidf", "lda"]}
+    setting = Setting(device="cpu", seeds=(0,), options=options)
+    with pytest.raises(InputError, match="some rows need tomotopy: pip install"):
+        reproduce("topic-id-20newsgroups", tmp_path / "a", setting)
+    assert not (tmp_path / "a").exists()
 
 
 def test_ctrl_c_says_what_was_kept(tmp_path, capsys, monkeypatch):

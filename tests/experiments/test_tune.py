@@ -7,6 +7,7 @@ import pytest
 from docsigma.exceptions import InputError
 from docsigma.experiments.reproduce._setting import Setting
 from docsigma.experiments.tune import Space, divide, tune
+from docsigma.models import BayesianSMM
 from running import refuse, succeed
 
 SPACE = Space(n_components=(2, 4))
@@ -97,12 +98,43 @@ def test_json_can_hold_what_was_found(task, tmp_path):
     assert read["corpus"] == "any"
 
 
+def test_a_search_that_was_stopped_finds_the_same(task, tmp_path, monkeypatch):
+    def search(journal, n_trials):
+        return tune(
+            task.train,
+            None,
+            objective="perplexity",
+            space=Space(n_components=(2, 3)),
+            n_trials=n_trials,
+            device="cpu",
+            journal=tmp_path / journal,
+        )
+
+    at_once = search("whole", 3)
+    search("parts", 1)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BayesianSMM, "fit", stop)
+        with pytest.raises(KeyboardInterrupt):
+            search("parts", 3)
+    assert search("parts", 3).trials == at_once.trials
+
+
 def test_another_search_is_not_mixed_in(task, tmp_path):
     journal = tmp_path / "search.journal"
     settings = {"objective": "perplexity", "n_trials": 1, "journal": journal}
     tune(task.train, None, space=SPACE, device="cpu", **settings)
     with pytest.raises(InputError, match=r"search.journal holds another search"):
         tune(task.train[:100], None, space=SPACE, device="cpu", **settings)
+    whole = journal.read_bytes()
+    for damaged in (whole[:-1], whole + b"{", b"[]\n" + whole):
+        journal.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"search.journal, line \d+ is damaged"):
+            tune(task.train, None, space=SPACE, device="cpu", **settings)
+        assert journal.read_bytes() == damaged
 
 
 def test_classes_that_cannot_be_divided_are_named(task):
@@ -120,6 +152,25 @@ def test_the_command_refuses_in_one_sentence(tmp_path, capsys):
     assert [path.name for path in tmp_path.iterdir()] == ["documents.csv"]
 
 
+@pytest.mark.parametrize(
+    ("option", "text", "said"),
+    [
+        ("--components", "0", "sizes must be 1 or more, got '0'"),
+        ("--solver", "magic", "one of fast, paper, got 'magic'"),
+        ("--device", "banana", "banana"),
+        ("--out", "found.journal", "found.journal is the name of a journal"),
+    ],
+)
+def test_what_cannot_be_searched_leaves_nothing(
+    option, text, said, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    options = ("--objective", "perplexity", "--trials", 1)
+    asked = ("tune", "synthetic", "--out", "found.json", *options, option, text)
+    assert said in refuse(capsys, *asked)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_command_searches_without_labels_for_perplexity(tmp_path, capsys):
     out = tmp_path / "found.json"
     shown = succeed(
@@ -128,7 +179,9 @@ def test_the_command_searches_without_labels_for_perplexity(tmp_path, capsys):
         *("--components", "2", "--trials", "1"),
     )
     assert "best of 1: n_components 2" in shown
-    assert json.loads(out.read_text())["corpus"] == "synthetic"
+    found = json.loads(out.read_text())
+    assert found["corpus"] == "synthetic"
+    assert {"seconds", "date", "machine", "versions"} <= set(found)
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,14 @@ def main(arguments: list[str] | None = None) -> None:
         message = "the command line needs: pip install docsigma[cli]"
         print(f"docsigma: {message}", file=sys.stderr)
         sys.exit(2)
+    import typer
+
     from docsigma.exceptions import InputError
 
     try:
-        app(arguments)
-    except KeyboardInterrupt:
+        # Not alone: typer would draw a box around a wrong option.
+        status = app(arguments, prog_name="docsigma", standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
         print("docsigma: stopped", file=sys.stderr)
         sys.exit(130)
     except InputError as error:
@@ -40,10 +43,19 @@ def main(arguments: list[str] | None = None) -> None:
         if not isinstance(error, InvalidParameterError):
             raise
         _fail(str(error))
+    except Exception as error:
+        # Of typer's own click, or of the library, as the version has it.
+        if not hasattr(error, "format_message"):
+            raise
+        _fail(error.format_message())
+    else:
+        sys.exit(status or 0)
 
 
 def _fail(sentence: str) -> None:
-    print(f"docsigma: {sentence}", file=sys.stderr)
+    # Without one, help has been shown instead.
+    if sentence:
+        print(f"docsigma: {sentence}", file=sys.stderr)
     sys.exit(2)
 
 

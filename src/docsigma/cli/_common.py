@@ -35,6 +35,7 @@ __all__ = [
     "SplitOption",
     "TextColumn",
     "VocabularyFile",
+    "check_positive",
     "check_same_words",
     "check_writable",
     "count_for",
@@ -210,6 +211,12 @@ def going_on(kept: str) -> Iterator[None]:
         message = f"docsigma: stopped; {kept}, and the same command goes on"
         typer.echo(message, err=True)
         raise typer.Exit(130) from None
+
+
+def check_positive(option: str, value: int) -> None:
+    """Refuse a number of things that is none."""
+    if value < 1:
+        raise InputError(f"{option} must be 1 or more, got {value}")
 
 
 def check_writable(path: Path, *, folder: bool = False) -> None:

@@ -27,7 +27,7 @@ def reproduce(
         bool, typer.Option(help="A small version, on a synthetic corpus.")
     ] = False,
     device: Annotated[str, typer.Option(help="Where models are trained.")] = "auto",
-    seeds: Annotated[int, typer.Option(min=1, help="Runs, of seeds 0, 1, ...")] = 3,
+    seeds: Annotated[int, typer.Option(help="Runs, of seeds 0, 1, ...")] = 3,
     system: Annotated[
         list[str] | None,
         typer.Option(help="Only this system's rows; may be repeated."),
@@ -59,6 +59,7 @@ def reproduce(
         return
     if name is None:
         raise InputError("name an experiment, or ask for --list")
+    _common.check_positive("--seeds", seeds)
     setting = Setting(
         quick=quick,
         device=device,

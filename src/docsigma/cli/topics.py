@@ -18,7 +18,7 @@ def topics(
         str | None,
         typer.Argument(metavar="[DOCS]", help="Corpus, file or folder to group."),
     ] = None,
-    words: Annotated[int, typer.Option(help="Words a dimension or group.", min=1)] = 8,
+    words: Annotated[int, typer.Option(help="Words a dimension or group.")] = 8,
     clusters: Annotated[int, typer.Option(help="Number of groups.")] = 10,
     split: _common.SplitOption = _common.Split.test,
     text_column: _common.TextColumn = "text",
@@ -30,6 +30,7 @@ def topics(
     """Print the words of each dimension or, with documents, of groups of them."""
     from docsigma.models.topics import cluster_documents, describe_dimensions
 
+    _common.check_positive("--words", words)
     smm = _common.load_model(model)
     if docs is None:
         dimensions = describe_dimensions(smm, words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,17 +39,19 @@ def tune(
         str,
         typer.Option(help="Documents to judge by: random, or latest of each class."),
     ] = "random",
-    trials: Annotated[int, typer.Option(min=1, help="Models to train.")] = 20,
+    trials: Annotated[int, typer.Option(help="Models to train.")] = 20,
     solver: Annotated[str, typer.Option(help="Training algorithm.")] = "fast",
     device: Annotated[str, typer.Option(help="Where models are trained.")] = "auto",
     seed: Annotated[int, typer.Option(help="Decides the whole search.")] = 0,
 ) -> None:
     """Search K, l1, the prior's precision and weights; it can be stopped."""
     from docsigma.corpora import load_corpus
+    from docsigma.experiments._surroundings import gpu_work, surroundings
     from docsigma.experiments.topic_id import count_parts
     from docsigma.experiments.tune import Space, show_parameters, write_tuned
     from docsigma.experiments.tune import tune as search
 
+    _common.check_positive("--trials", trials)
     try:
         sizes = tuple(int(part) for part in components.split(","))
     except ValueError as error:
@@ -61,10 +64,13 @@ def tune(
         _range("--prior-precision", prior_precision),
         tuple(weights.split(",")),
     )
+    if out.suffix == ".journal":
+        raise InputError(f"--out {out} is the name of a journal: call it .json")
     _common.check_writable(out)
     documents = load_corpus(corpus)
     counts, _ = count_parts(documents)
     journal = out.with_suffix(".journal")
+    started, before = time.perf_counter(), gpu_work()
     with _common.going_on(f"the trials that are done are in {journal}"):
         found = search(
             counts,
@@ -81,6 +87,9 @@ def tune(
         )
     settings: dict[str, Any] = {"corpus": corpus, "objective": objective, "seed": seed}
     settings |= {"solver": solver, "hold_out": hold_out, "space": asdict(space)}
+    # Those of this run: a search that went on took longer.
+    settings["seconds"] = round(time.perf_counter() - started, 2)
+    settings |= surroundings(on_gpu=gpu_work() > before)
     write_tuned(out, found, settings)
     shown = show_parameters(found.parameters)
     typer.echo(f"best of {len(found.trials)}: {shown} ({objective} {found.value:.4f})")

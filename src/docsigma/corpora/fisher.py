@@ -144,7 +144,10 @@ def load_fisher(
         )
         return word_window(found, words)
 
-    return Corpus("fisher", documents("train"), documents("test"), DESCRIPTION)
+    named = ("fisher", DESCRIPTION)
+    if transcripts != "manual":
+        named = ("fisher-asr", ASR_DESCRIPTION)
+    return Corpus(named[0], documents("train"), documents("test"), named[1])
 
 
 def load_fisher_asr(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 
+from docsigma._devices import choose_device
 from docsigma._files import atomic_file
 from docsigma.classifiers import (
     CrossValidatedLogisticRegression,
@@ -41,6 +42,7 @@ __all__ = [
 OBJECTIVES = ("glcu", "lr", "perplexity")
 HOLD_OUT = ("random", "latest")
 WEIGHTS = ("none", "log-idf")
+SOLVERS = ("fast", "paper")
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Tuned:
     value : float
         What was minimised, on the held-out part.
     trials : list of dict
-        All that was tried, the failed ones too.
+        All that was tried, in order.
     """
 
     parameters: dict[str, Any]
@@ -126,7 +128,8 @@ def tune(
     solver, device : str
         Of the model.
     random_state : int, default=0
-        Decides the part held out, the search and the models.
+        Decides the part held out, the search and the models: with the same number
+        of trials, and however often it was stopped, the search is the same.
     journal : Path, default=None
         A file that keeps every trial, so that a search can go on.
     say : callable, default=None
@@ -146,6 +149,14 @@ def tune(
             f"`hold_out` must be one of {', '.join(HOLD_OUT)}, got {hold_out!r}"
         )
     space = Space() if space is None else space
+    if not space.n_components or min(space.n_components) < 1:
+        given = ", ".join(map(str, space.n_components))
+        raise InputError(f"sizes must be 1 or more, got {given!r}")
+    if solver not in SOLVERS:
+        raise InputError(
+            f"`solver` must be one of {', '.join(SOLVERS)}, got {solver!r}"
+        )
+    choose_device(device)
     if not space.weights or not set(space.weights) <= set(WEIGHTS):
         given = ", ".join(space.weights)
         raise InputError(f"`weights` must be of {', '.join(WEIGHTS)}, got {given!r}")
@@ -190,18 +201,7 @@ def tune(
             say(f"trial {trial.number}: {shown}: {value:.4f}")
         return float(value)
 
-    storage = None
-    if journal is not None:
-        backend = optuna.storages.journal.JournalFileBackend(str(journal))
-        storage = optuna.storages.JournalStorage(backend)
-    study = optuna.create_study(
-        study_name=f"docsigma-{objective}",
-        storage=storage,
-        load_if_exists=True,
-    )
-    # With one seed for all, a search that goes on would try its first trials again.
-    seed = random_state + len(study.trials)
-    study.sampler = optuna.samplers.TPESampler(seed=seed)
+    study = _open_study(optuna, f"docsigma-{objective}", journal)
     settings = {
         "n_documents": counts.shape[0],
         "n_tokens": float(counts.sum()),
@@ -219,13 +219,42 @@ def tune(
             "move it away to begin anew"
         )
     study.set_user_attr("settings", settings)
-    done = sum(trial.state.is_finished() for trial in study.trials)
-    study.optimize(evaluate, n_trials=max(0, n_trials - done))
+    complete = [optuna.trial.TrialState.COMPLETE]
+    while (done := len(study.get_trials(states=complete))) < n_trials:
+        # A seed a trial: a search that was stopped goes on as if it had not been.
+        study.sampler = optuna.samplers.TPESampler(seed=random_state + done)
+        study.optimize(evaluate, n_trials=1)
     trials = [
-        {**trial.params, "value": trial.value, "state": trial.state.name.lower()}
-        for trial in study.trials
+        {**trial.params, "value": trial.value}
+        for trial in study.get_trials(states=complete)
     ]
     return Tuned(dict(study.best_params), float(study.best_value), trials)
+
+
+def _open_study(optuna: Any, name: str, journal: Path | None) -> Any:
+    storage = None
+    if journal is not None:
+        _check_journal(journal)
+        backend = optuna.storages.journal.JournalFileBackend(str(journal))
+        storage = optuna.storages.JournalStorage(backend)
+    return optuna.create_study(study_name=name, storage=storage, load_if_exists=True)
+
+
+def _check_journal(journal: Path) -> None:
+    """Refuse a damaged journal: Optuna would write behind the damage."""
+    if not journal.exists():
+        return
+    with journal.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                whole = isinstance(json.loads(line), dict) and line.endswith(b"\n")
+            except ValueError:
+                whole = False
+            if not whole:
+                raise InputError(
+                    f"{journal}, line {number} is damaged: no search can go on from "
+                    "it; move the file away to begin anew"
+                )
 
 
 def show_parameters(parameters: dict[str, Any]) -> str:
@@ -322,7 +351,8 @@ def _optuna() -> Any:
         import optuna
     except ImportError as error:
         raise InputError("tuning needs: pip install docsigma[tune]") from error
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    # It would print a failure with its traceback; the caller says it in a sentence.
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "Location",
     "PublishedWeights",
     "WeightsPath",
+    "locate_weights",
     "read_weights",
     "write_weights",
 ]
@@ -149,7 +150,7 @@ def read_weights(weights: WeightsPath) -> PublishedWeights:
     InputError
         If a file is missing or damaged, or holds something else.
     """
-    tensors, words = _locate(weights)
+    tensors, words = locate_weights(weights)
     state = _read_state(tensors)
     known = state.get("pretrained_on")
     # fastai nests the weights if it stored the optimiser with them.
@@ -201,7 +202,8 @@ def write_weights(
         temporary.write_bytes(pickle.dumps(list(words)))
 
 
-def _locate(weights: WeightsPath) -> tuple[Path, Path]:
+def locate_weights(weights: WeightsPath) -> tuple[Path, Path]:
+    """Give the ``.pth`` and the ``.pkl`` file; see :func:`read_weights`."""
     if isinstance(weights, tuple):
         if len(weights) != 2:
             raise InputError(

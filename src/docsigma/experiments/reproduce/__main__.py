@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from docsigma.exceptions import InputError
 from docsigma.experiments.reproduce import EXPERIMENTS, reproduce
 from docsigma.experiments.reproduce._setting import Setting
 
@@ -25,15 +26,20 @@ def main() -> None:
     parser.add_argument("--system", nargs="+", help="these systems' rows only")
     parser.add_argument("--ulmfit-weights", type=Path)
     chosen = parser.parse_args()
+    if chosen.seeds < 1:
+        parser.exit(2, f"docsigma: --seeds must be 1 or more, got {chosen.seeds}\n")
     setting = Setting(
         quick=chosen.quick,
         device=chosen.device,
         seeds=tuple(chosen.seed or range(chosen.seeds)),
         options={"ulmfit_weights": chosen.ulmfit_weights, "systems": chosen.system},
     )
-    for name in chosen.names:
-        for path in reproduce(name, chosen.out, setting, print, chosen.also):
-            print(path)
+    try:
+        for name in chosen.names:
+            for path in reproduce(name, chosen.out, setting, print, chosen.also):
+                print(path)
+    except InputError as error:
+        parser.exit(2, f"docsigma: {error}\n")
 
 
 if __name__ == "__main__":

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import datetime
-import importlib.metadata
+import importlib.util
 import json
-import platform
 import time
 from typing import TYPE_CHECKING, Any
 
 from docsigma._files import atomic_file
 from docsigma.exceptions import InputError
+from docsigma.experiments._surroundings import gpu_work, surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 __all__ = ["Plan", "Record"]
-
-PACKAGES = ("docsigma", "torch", "numpy", "scipy", "scikit-learn", "tomotopy", "gensim")
 
 
 class Record:
@@ -48,11 +45,13 @@ class Record:
     >>> from pathlib import Path
     >>> file = Path(tempfile.mkdtemp()) / "demo.json"
     >>> record = Record(file, {"experiment": "demo"})
-    >>> record.row({"seed": 0}, lambda: {"accuracy": 80.0})["accuracy"]
+    >>> record.row({"seed": 0}, {"K": 5}, lambda: {"accuracy": 80.0})["accuracy"]
     80.0
     >>> again = Record(file, {"experiment": "demo"})
-    >>> again.row({"seed": 0}, lambda: {"accuracy": 0.0})["accuracy"]
+    >>> again.row({"seed": 0}, {"K": 5}, lambda: {"accuracy": 0.0})["accuracy"]
     80.0
+    >>> again.row({"seed": 0}, {"K": 9}, lambda: {"accuracy": 90.0})["accuracy"]
+    90.0
     """
 
     def __init__(
@@ -86,9 +85,12 @@ class Record:
     def _read(path: Path, heading: dict[str, Any]) -> list[dict[str, Any]]:
         try:
             before = json.loads(path.read_text("utf-8"))
-            rows: list[dict[str, Any]] = before["rows"]
+            rows: list[Any] = before["rows"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path} holds no results: {error}") from error
+        for number, row in enumerate(rows, start=1):
+            if not isinstance(row, dict) or not isinstance(row.get("key"), dict):
+                raise InputError(f"{path} holds no results: row {number} has no key")
         for name, value in heading.items():
             if before.get(name) != value:
                 raise InputError(
@@ -108,32 +110,50 @@ class Record:
         return None
 
     def row(
-        self, key: dict[str, Any], compute: Callable[[], dict[str, Any]]
+        self,
+        key: dict[str, Any],
+        parameters: dict[str, Any],
+        compute: Callable[[], dict[str, Any]],
+        needs: str | None = None,
     ) -> dict[str, Any] | None:
         """Give the row of `key`; compute and write it if it is not there.
 
-        A record that computes nothing gives None then.
+        A row of other `parameters` counts as not there. A record that computes
+        nothing gives None then. `needs` names a library without which it cannot be
+        computed; see :class:`Plan`.
         """
+        del needs
         self._asked.append(key)
         row = self.find(key)
+        parameters = _as_read(parameters)
+        if row is not None and row.get("parameters") != parameters:
+            self._tell(f"{_named(key)}: left out, its parameters are others now")
+            self.rows.remove(row)
+            row = None
         if row is None and self._computes:
-            row = self._make(key, compute)
+            row = self._make(key, parameters, compute)
         self.after()
         return row
 
     def _make(
-        self, key: dict[str, Any], compute: Callable[[], dict[str, Any]]
+        self,
+        key: dict[str, Any],
+        parameters: dict[str, Any],
+        compute: Callable[[], dict[str, Any]],
     ) -> dict[str, Any]:
-        started = time.perf_counter()
+        started, before = time.perf_counter(), gpu_work()
         result = compute()
         seconds = round(time.perf_counter() - started, 2)
-        made = {"key": key, **result, "seconds": seconds, **_surroundings()}
+        made = {"key": key, "parameters": parameters, **result, "seconds": seconds}
+        made |= surroundings(on_gpu=gpu_work() > before)
         self.rows.append(made)
         self.write()
-        if self._say is not None:
-            named = ", ".join(f"{name} {value}" for name, value in key.items())
-            self._say(f"{named}: {seconds:.0f} s")
+        self._tell(f"{_named(key)}: {seconds:.0f} s")
         return made
+
+    def _tell(self, line: str) -> None:
+        if self._say is not None:
+            self._say(line)
 
     def write(self) -> None:
         """Write the file, whole; rows in the order in which they were asked for."""
@@ -148,30 +168,49 @@ class Record:
 
 
 class Plan:
-    """Counts the rows that an experiment will ask for, and computes none."""
+    """What an experiment will ask for; computes nothing.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    record : Record
+        Whose rows need not be computed.
+    """
+
+    def __init__(self, record: Record) -> None:
         self.n_rows = 0
+        self._record = record
+        self._missing: set[str] = set()
 
-    def row(self, key: dict[str, Any], compute: Callable[[], object]) -> None:
-        """Count a row."""
-        del key, compute
+    def row(
+        self,
+        key: dict[str, Any],
+        parameters: dict[str, Any],
+        compute: Callable[[], object],
+        needs: str | None = None,
+    ) -> None:
+        """Count a row, and see whether it can be computed if need be."""
+        del compute
         self.n_rows += 1
+        if needs is None or importlib.util.find_spec(needs) is not None:
+            return
+        row = self._record.find(key)
+        if row is None or row.get("parameters") != _as_read(parameters):
+            self._missing.add(needs)
+
+    def check(self) -> None:
+        """Refuse before hours of work what could not be computed in the end."""
+        if self._missing:
+            raise InputError(
+                f"some rows need {' and '.join(sorted(self._missing))}: pip install "
+                "docsigma[bench], or name other systems with --system"
+            )
 
 
-def _surroundings() -> dict[str, Any]:
-    import torch
+def _as_read(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Give parameters as a file gives them back: without tuples."""
+    read: dict[str, Any] = json.loads(json.dumps(parameters))
+    return read
 
-    versions = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    cuda = torch.cuda.is_available()
-    now = datetime.datetime.now(datetime.UTC)
-    return {
-        "date": now.isoformat(timespec="seconds"),
-        "machine": torch.cuda.get_device_name() if cuda else platform.machine(),
-        "versions": versions,
-    }
+
+def _named(key: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in key.items())

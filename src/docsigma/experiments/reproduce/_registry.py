@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from tqdm.auto import tqdm
 
+from docsigma._devices import choose_device
 from docsigma._files import atomic_file
+from docsigma.classifiers.ulmfit.weights import locate_weights
 from docsigma.exceptions import InputError
 from docsigma.experiments.figures import save_figures
 from docsigma.experiments.reproduce import (
@@ -103,27 +105,38 @@ def reproduce(
         if system not in experiment.systems:
             known = ", ".join(experiment.systems) or "none to choose from"
             raise InputError(f"{name} has no system {system!r}; there are {known}")
-    if computes:
-        _make_folder(folder)
+    weights = setting.options.get("ulmfit_weights")
+    if weights is not None and "ulmfit" not in experiment.systems:
+        raise InputError(f"{name} has no ULMFiT, and takes no weights for it")
+    if weights is not None:
+        locate_weights(weights)
+    choose_device(setting.device)
     heading = {
         "experiment": name,
-        "shows": experiment.shows,
         "quick": setting.quick,
         "seeds": list(setting.seeds),
     }
     others = [elsewhere / f"{name}.json" for elsewhere in also]
     record = Record(folder / f"{name}.json", heading, say, others, computes=computes)
-    plan = Plan()
+    plan = Plan(record)
     experiment.compute(setting, plan)
+    if computes:
+        plan.check()
+        _make_folder(folder)
     with tqdm(total=plan.n_rows, unit="row", disable=None if progress else True) as bar:
         record.after = bar.update
         experiment.compute(setting, record)
     if not record.rows:
         raise InputError(f"{record.path} has no rows, and none are to be computed")
+    try:
+        text = experiment.table(record.rows) + "\n"
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{record.path} has a row that lacks its figures: {error!r}"
+        ) from error
     _make_folder(folder)
     record.write()
     page = folder / f"{name}.md"
-    text = experiment.table(record.rows) + "\n"
     if setting.quick:
         text = f"{SMALL}\n\n{text}"
     with atomic_file(page) as temporary:

@@ -11,15 +11,22 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from docsigma.classifiers.ulmfit import ULMFiTClassifier
+from docsigma.exceptions import InputError
 from docsigma.experiments.topic_id import judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from docsigma.experiments.reproduce._job import Job, Scores
     from docsigma.experiments.reproduce._setting import Setting
-    from docsigma.experiments.topic_id import Task
 
-__all__ = ["LearnedLanguage", "fit_and_judge", "run"]
+__all__ = [
+    "LearnedLanguage",
+    "fit_and_judge",
+    "language_parameters",
+    "parameters",
+    "run",
+]
 
 # Without published weights, the language model has already learned from the very texts
 # that it would be fine-tuned on: one phase instead of two. The speech corpora are small
@@ -42,9 +49,27 @@ _SMALL: dict[str, Any] = {
     "pretrain_epochs": 1,
     "lm_epochs": 1,
 }
-# Drop-out rate of the language model; that of the classifier, and its epochs.
+# Drop-out of language model and classifier, and the classifier's epochs.
 _CHOSEN: dict[str, tuple[float, float, int]] = {"20newsgroups": (0.4, 0.4, 12)}
 _CHOSEN_SPEECH = (0.4, 0.4, 30)
+
+
+def language_parameters(setting: Setting, corpus: str) -> dict[str, Any]:
+    """Give what a language model trained on the corpus itself depends on."""
+    return dict(setting.pick(_LANGUAGE.get(corpus, _SPEECH), _SMALL))
+
+
+def parameters(setting: Setting, corpus: str) -> dict[str, Any]:
+    """Give the parameters of a row: with published weights the epochs of the paper."""
+    lm_dropout, dropout, n_epochs = _CHOSEN.get(corpus, _CHOSEN_SPEECH)
+    rates = {"lm_dropout": lm_dropout, "classifier_dropout": dropout}
+    weights = setting.options.get("ulmfit_weights")
+    if weights is not None:
+        epochs = {"lm_epochs": 15, "classifier_epochs": 50}
+        few = {"lm_epochs": 1, "classifier_epochs": 1}
+        return {"weights": str(weights), **rates, **setting.pick(epochs, few)}
+    language = language_parameters(setting, corpus)
+    return {**language, **rates, "classifier_epochs": setting.pick(n_epochs, 2)}
 
 
 class LearnedLanguage:
@@ -52,34 +77,15 @@ class LearnedLanguage:
 
     Parameters
     ----------
-    setting : Setting
-        Device, and whether the model is a small one.
-    corpus : str
-        Whose parameters to take.
     texts : list of str
         To learn from.
-    dropout : float
-        Of the language model.
-    seed : int
-        Decides everything.
+    parameters : dict
+        Of :class:`~docsigma.classifiers.ulmfit.classifier.ULMFiTClassifier`.
     """
 
-    def __init__(
-        self,
-        setting: Setting,
-        corpus: str,
-        texts: Sequence[str],
-        dropout: float,
-        seed: int,
-    ) -> None:
-        full = _LANGUAGE.get(corpus, _SPEECH)
-        self._shared = {
-            **setting.pick(full, _SMALL),
-            "lm_dropout": dropout,
-            "device": setting.device,
-            "random_state": seed,
-        }
-        model = ULMFiTClassifier(**self._shared)
+    def __init__(self, texts: Sequence[str], parameters: dict[str, Any]) -> None:
+        self._shared = parameters
+        model = ULMFiTClassifier(**parameters)
         with _tf32():
             model.fit_language_model(texts)
         self.history = model.history_
@@ -87,52 +93,45 @@ class LearnedLanguage:
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         model.save_language_model(self._folder)
 
-    def classifier(self, dropout: float, n_epochs: int) -> ULMFiTClassifier:
+    def classifier(self, **parameters: Any) -> ULMFiTClassifier:
         """Make a classifier that starts from it."""
         start = {"weights": self._folder, "lm_epochs": 0}
-        return ULMFiTClassifier(
-            **self._shared | start,
-            classifier_dropout=dropout,
-            classifier_epochs=n_epochs,
-        )
+        return ULMFiTClassifier(**self._shared | start | parameters)
 
 
-# Those of one corpus, by seed: whole documents and windows share them.
+# The last corpus's, by seed: whole documents and windows share them.
 _LEARNED: dict[tuple[Any, ...], LearnedLanguage] = {}
 
 
-def run(setting: Setting, task: Task, corpus: str, seed: int) -> dict[str, Any]:
+def run(job: Job) -> Scores:
     """Fine-tune a language model for classification, on the texts themselves.
 
-    With published weights it takes the epochs of the paper. Without, the language
-    model is trained on the whole training documents, also where the task is windows.
+    Without published weights the language model is trained on the whole training
+    documents, also where the task is windows.
     """
-    texts, test = task.train_texts, task.test_texts
-    if texts is None or test is None:
-        return {}
-    parts = texts, task.train_labels, test, task.test_labels
-    lm_dropout, dropout, n_epochs = _CHOSEN.get(corpus, _CHOSEN_SPEECH)
-    weights = setting.options.get("ulmfit_weights")
-    if weights is not None:
-        model = ULMFiTClassifier(
-            weights,
-            lm_dropout=lm_dropout,
-            classifier_dropout=dropout,
-            device=setting.device,
-            random_state=seed,
-        )
+    task = job.task
+    texts, whole = task.train_texts, job.setting.task(job.corpus).train_texts
+    if texts is None or whole is None or task.test_texts is None:
+        raise InputError(f"the corpus {job.corpus} has no texts, ULMFiT needs them")
+    parts = texts, task.train_labels, task.test_texts, task.test_labels
+    given = {
+        **job.parameters,
+        "device": job.setting.device,
+        "random_state": job.seed,
+    }
+    if "weights" in given:
+        model = ULMFiTClassifier(**given)
         scores = fit_and_judge(model, *parts)
         return {"MLP": scores | {"note": f"pre-trained on {model.pretrained_on_}"}}
-    whole = setting.task(corpus).train_texts
-    assert whole is not None
-    key = corpus, setting.quick, setting.device, seed
+    late = {"classifier_dropout", "classifier_epochs"}
+    classifier = {name: given.pop(name) for name in late}
+    key = job.corpus, *given.values()
     if key not in _LEARNED:
-        for other in [other for other in _LEARNED if other[0] != corpus]:
+        for other in [other for other in _LEARNED if other[0] != job.corpus]:
             del _LEARNED[other]
-        _LEARNED[key] = LearnedLanguage(setting, corpus, whole, lm_dropout, seed)
+        _LEARNED[key] = LearnedLanguage(whole, given)
     learned = _LEARNED[key]
-    model = learned.classifier(dropout, setting.pick(n_epochs, 2))
-    scores = fit_and_judge(model, *parts)
+    scores = fit_and_judge(learned.classifier(**classifier), *parts)
     scores["history"] = learned.history + scores["history"]
     windows = "" if texts is whole else ", whole"
     note = f"pre-trained on the {len(whole)} texts of the training set{windows}"

@@ -26,24 +26,28 @@ def compute(setting: Setting, record: Record | Plan) -> None:
     task = setting.task("20newsgroups")
     for seed in setting.seeds:
         for variance in VARIANCES:
+            parameters = {
+                "n_components": setting.pick(100, 5),
+                "prior_precision": 1.0,
+                "l1": 1.0,
+                "solver": "paper",
+                "init_variance": variance,
+                "max_iter": setting.pick(1000, 40),
+                "tol": 0.0,
+            }
 
-            def train(seed: int = seed, variance: float = variance) -> dict[str, Any]:
+            def train(
+                seed: int = seed, parameters: dict[str, Any] = parameters
+            ) -> dict[str, Any]:
                 model = BayesianSMM(
-                    setting.pick(100, 5),
-                    prior_precision=1.0,
-                    l1=1.0,
-                    solver="paper",
-                    init_variance=variance,
-                    max_iter=setting.pick(1000, 40),
-                    tol=0,
-                    device=setting.device,
-                    random_state=seed,
+                    **parameters, device=setting.device, random_state=seed
                 ).fit(task.train)
                 tokens = float(task.train.sum())
                 bounds = [row["bound"] / tokens for row in model.history_]
                 return {"bound_per_token": bounds}
 
-            record.row({"variance": variance, "seed": seed}, train)
+            key = {"variance": variance, "seed": seed}
+            record.row(key, parameters, train)
 
 
 def table(rows: list[dict[str, Any]]) -> str:

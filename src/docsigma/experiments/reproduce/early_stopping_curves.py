@@ -12,9 +12,9 @@ from docsigma.classifiers import (
 )
 from docsigma.experiments import figures
 from docsigma.experiments.early_stopping import cross_validate
+from docsigma.experiments.reproduce._nvdm import make_nvdm, nvdm_parameters
 from docsigma.experiments.reproduce._setting import Experiment
 from docsigma.experiments.reproduce._tables import markdown, unit
-from docsigma.experiments.reproduce.perplexity_table import make_nvdm
 from docsigma.experiments.topic_id import Task, judge
 from docsigma.models import SMM, BayesianSMM
 
@@ -40,35 +40,46 @@ def compute(setting: Setting, record: Record | Plan) -> None:
             if not setting.wants(system):
                 continue
 
-            def curve(name: str = name, seed: int = seed) -> dict[str, Any]:
-                return {"points": _curve(setting, name, seed, task)}
+            parameters = _parameters(setting, name)
 
-            record.row({"model": name, "seed": seed}, curve)
+            def curve(
+                name: str = name,
+                seed: int = seed,
+                parameters: dict[str, Any] = parameters,
+            ) -> dict[str, Any]:
+                return {"points": _curve(setting, name, seed, task, parameters)}
+
+            record.row({"model": name, "seed": seed}, parameters, curve)
 
 
-def _model(setting: Setting, name: str, seed: int, n_documents: int) -> tuple[Any, int]:
+def _parameters(setting: Setting, name: str) -> dict[str, Any]:
     k = setting.pick(100, 5)
     if name == "NVDM":
-        nvdm = make_nvdm(setting, k, seed, n_documents)
-        return nvdm, nvdm.max_iter
-    n_passes = setting.pick(1000, 20)
+        return nvdm_parameters(setting, k)
+    return {
+        "n_components": k,
+        "l1": 0.1,
+        "solver": "paper",
+        "max_iter": setting.pick(1000, 20),
+        "tol": 0.0,
+    }
+
+
+def _model(
+    setting: Setting, name: str, seed: int, task: Task, parameters: dict[str, Any]
+) -> Any:
+    if name == "NVDM":
+        k = parameters["n_components"]
+        return make_nvdm(setting, k, seed, task.train.shape[0])
     make = SMM if name == "l1 SMM" else BayesianSMM
-    model = make(
-        k,
-        l1=0.1,
-        solver="paper",
-        max_iter=n_passes,
-        tol=0,
-        device=setting.device,
-        random_state=seed,
-    )
-    return model, n_passes
+    return make(**parameters, device=setting.device, random_state=seed)
 
 
 def _curve(
-    setting: Setting, name: str, seed: int, task: Task
+    setting: Setting, name: str, seed: int, task: Task, parameters: dict[str, Any]
 ) -> list[dict[str, float]]:
-    model, n_passes = _model(setting, name, seed, task.train.shape[0])
+    model = _model(setting, name, seed, task, parameters)
+    n_passes = model.max_iter
     every = max(1, n_passes // setting.pick(CHECKPOINTS, 2))
     certain = name == "l1 SMM"
     make = GaussianLinearClassifier if certain else UncertainGaussianClassifier

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from docsigma.experiments import figures
+from docsigma.experiments.reproduce._nvdm import make_nvdm, nvdm_parameters
 from docsigma.experiments.reproduce._setting import Experiment
 from docsigma.experiments.reproduce._tables import markdown, unit
-from docsigma.experiments.reproduce.perplexity_table import make_nvdm
 from docsigma.models import BayesianSMM
 
 if TYPE_CHECKING:
@@ -33,30 +33,43 @@ def compute(setting: Setting, record: Record | Plan) -> None:
                 if not setting.wants(system):
                     continue
 
+                parameters = _parameters(setting, name)
+
                 def curve(
-                    name: str = name, seed: int = seed, task: Any = task
+                    name: str = name,
+                    seed: int = seed,
+                    task: Any = task,
+                    parameters: dict[str, Any] = parameters,
                 ) -> dict[str, Any]:
-                    return _curve(setting, name, seed, task)
+                    return _curve(setting, name, seed, task, parameters)
 
-                record.row({"corpus": corpus, "model": name, "seed": seed}, curve)
+                key = {"corpus": corpus, "model": name, "seed": seed}
+                record.row(key, parameters, curve)
 
 
-def _curve(setting: Setting, name: str, seed: int, task: Any) -> dict[str, Any]:
+def _parameters(setting: Setting, name: str) -> dict[str, Any]:
     k = setting.pick(200, 4)
+    if name == "NVDM":
+        return nvdm_parameters(setting, k)
+    return {
+        "n_components": k,
+        "l1": 1.0,
+        "solver": "paper",
+        "max_iter": setting.pick(1000, 20),
+        "tol": 0.0,
+    }
+
+
+def _curve(
+    setting: Setting, name: str, seed: int, task: Any, parameters: dict[str, Any]
+) -> dict[str, Any]:
     model: Any
     if name == "NVDM":
+        k = parameters["n_components"]
         model = make_nvdm(setting, k, seed, task.train.shape[0])
-        n_passes = model.max_iter
     else:
-        n_passes = setting.pick(1000, 20)
-        model = BayesianSMM(
-            k,
-            solver="paper",
-            max_iter=n_passes,
-            tol=0,
-            device=setting.device,
-            random_state=seed,
-        )
+        model = BayesianSMM(**parameters, device=setting.device, random_state=seed)
+    n_passes = model.max_iter
     every = max(1, n_passes // setting.pick(CHECKPOINTS, 2))
     points: list[dict[str, float]] = []
 

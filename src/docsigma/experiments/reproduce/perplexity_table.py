@@ -2,98 +2,78 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
+from docsigma.experiments.reproduce._dots import Dots, draw_dots
+from docsigma.experiments.reproduce._nvdm import make_nvdm, nvdm_parameters
 from docsigma.experiments.reproduce._printed import PERPLEXITY
 from docsigma.experiments.reproduce._setting import Experiment
 from docsigma.experiments.reproduce._tables import markdown, over_seeds, spread
-from docsigma.models import NVDM, BayesianSMM
+from docsigma.models import BayesianSMM
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
+    from matplotlib.figure import Figure
 
     from docsigma.experiments.reproduce._record import Plan, Record
     from docsigma.experiments.reproduce._setting import Setting
 
-__all__ = ["EXPERIMENT", "make_nvdm"]
+__all__ = ["EXPERIMENT"]
 
 FAST = "Bayesian SMM, ours"
 CORPORA = ("20newsgroups-2k", "20newsgroups")
 ESTIMATORS = {"monte_carlo": 32, "jensen": 32, "authors": 32, "importance": 512}
 # Weights of the l1 penalty, for 2000 words and for all.
 L1 = {"20newsgroups-2k": 1.0, "20newsgroups": 0.1}
-# Rounds of NVDM for 20 Newsgroups. A smaller corpus gets as many steps, in 100 rounds
-# at the most.
-NVDM_ROUNDS, NVDM_DOCUMENTS, NVDM_MOST_ROUNDS = 20, 11_314, 100
-
-
-def make_nvdm(setting: Setting, k: int, seed: int, n_documents: int) -> NVDM:
-    """Make an NVDM of the paper's two layers.
-
-    Activation and rate are those of benchmarks/nvdm.py, which looks at test documents:
-    a baseline may. At K 200 and all words a rate of 5e-4 diverges.
-    """
-    rounds = round(NVDM_ROUNDS * NVDM_DOCUMENTS / n_documents)
-    return NVDM(
-        k,
-        hidden_units=setting.pick(500, 20),
-        alternate_passes=setting.pick(10, 1),
-        max_iter=setting.pick(min(rounds, NVDM_MOST_ROUNDS), 2),
-        tol=0,
-        learning_rate=2e-4 * min(1.0, math.sqrt(50 / k)),
-        device=setting.device,
-        random_state=seed,
-    )
+MODELS = {"bayesian-smm": "Bayesian SMM", "bayesian-smm-fast": FAST, "nvdm": "NVDM"}
 
 
 def compute(setting: Setting, record: Record | Plan) -> None:
-    """Fit both models for both vocabularies and both sizes."""
+    """Fit the models for both vocabularies and both sizes."""
     for corpus in CORPORA:
         task = setting.task(corpus)
         for k in setting.pick((50, 200), (3, 5)):
             for seed in setting.seeds:
-                key = {"corpus": corpus, "K": k, "seed": seed}
+                for system, model in MODELS.items():
+                    if not setting.wants(system):
+                        continue
+                    parameters = _parameters(setting, corpus, model, k)
 
-                def bayesian(
-                    k: int = k, seed: int = seed, task: Any = task, corpus: str = corpus
-                ) -> dict[str, Any]:
-                    model = BayesianSMM(
-                        k,
-                        l1=L1[corpus],
-                        solver="paper",
-                        max_iter=setting.pick(1000, 30),
-                        tol=0,
-                        device=setting.device,
-                        random_state=seed,
-                    ).fit(task.train)
-                    return _judge_bayesian(model, task.test)
+                    def run(
+                        model: str = model,
+                        task: Any = task,
+                        seed: int = seed,
+                        parameters: dict[str, Any] = parameters,
+                    ) -> dict[str, Any]:
+                        return _judge(setting, model, task, seed, parameters)
 
-                def nvdm(
-                    k: int = k, seed: int = seed, task: Any = task
-                ) -> dict[str, Any]:
-                    model = make_nvdm(setting, k, seed, task.train.shape[0])
-                    model.fit(task.train)
-                    return {"nvdm": _pair(model.perplexity(task.test, n_draws=20))}
+                    key = {"model": model, "corpus": corpus, "K": k, "seed": seed}
+                    record.row(key, parameters, run)
 
-                def fast(
-                    k: int = k, seed: int = seed, task: Any = task, corpus: str = corpus
-                ) -> dict[str, Any]:
-                    model = BayesianSMM(
-                        k,
-                        l1=L1[corpus],
-                        max_iter=setting.pick(60, 10),
-                        device=setting.device,
-                        random_state=seed,
-                    ).fit(task.train)
-                    return _judge_bayesian(model.principal_axes(), task.test)
 
-                if setting.wants("bayesian-smm"):
-                    record.row({"model": "Bayesian SMM", **key}, bayesian)
-                if setting.wants("bayesian-smm-fast"):
-                    record.row({"model": FAST, **key}, fast)
-                if setting.wants("nvdm"):
-                    record.row({"model": "NVDM", **key}, nvdm)
+def _parameters(setting: Setting, corpus: str, model: str, k: int) -> dict[str, Any]:
+    if model == "NVDM":
+        return nvdm_parameters(setting, k)
+    parameters: dict[str, Any] = {"n_components": k, "l1": L1[corpus]}
+    if model == FAST:
+        return parameters | {"max_iter": setting.pick(60, 10)}
+    passes = setting.pick(1000, 30)
+    return parameters | {"solver": "paper", "max_iter": passes, "tol": 0.0}
+
+
+def _judge(
+    setting: Setting, model: str, task: Any, seed: int, parameters: dict[str, Any]
+) -> dict[str, Any]:
+    if model == "NVDM":
+        k = parameters["n_components"]
+        nvdm = make_nvdm(setting, k, seed, task.train.shape[0]).fit(task.train)
+        return {"nvdm": _pair(nvdm.perplexity(task.test, n_draws=20))}
+    fitted = BayesianSMM(**parameters, device=setting.device, random_state=seed).fit(
+        task.train
+    )
+    if model == FAST:
+        fitted = fitted.principal_axes()
+    return _judge_bayesian(fitted, task.test)
 
 
 def _pair(seen: Any) -> list[float]:
@@ -172,11 +152,33 @@ def _cell(runs: list[dict[str, Any]], name: str) -> str:
     return " / ".join(spread([pair[part] for pair in pairs], 0) for part in (0, 1))
 
 
+def figure(rows: list[dict[str, Any]]) -> Figure:
+    """Draw test perplexities per document: the bound, the authors', the printed."""
+    panels = {}
+    for corpus in dict.fromkeys(row["key"]["corpus"] for row in rows):
+        bound, authors = Dots("bound"), Dots("authors' estimator")
+        printed = Dots("printed", hollow=True)
+        for row in rows:
+            key = row["key"]
+            if key["corpus"] != corpus:
+                continue
+            line = f"{key['model']}, K {key['K']}"
+            bound.add(line, [row["nvdm" if "nvdm" in row else "monte_carlo"][1]])
+            if "authors" in row:
+                authors.add(line, [row["authors"][1]])
+            theirs = PERPLEXITY.get((corpus, key["model"], key["K"]))
+            if theirs is not None:
+                printed.add(line, [theirs[1]])
+        panels[f"{corpus}: perplexity"] = [bound, authors, printed]
+    return draw_dots(panels)
+
+
 EXPERIMENT = Experiment(
     "perplexity-table",
     "Perplexities of the Bayesian SMM and of NVDM, both vocabularies",
     "Table 2",
     compute,
     table,
-    systems=("bayesian-smm", "bayesian-smm-fast", "nvdm"),
+    figure,
+    systems=tuple(MODELS),
 )

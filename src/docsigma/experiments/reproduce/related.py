@@ -142,5 +142,33 @@ class ParagraphVectors(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: sp.csr_matrix) -> NDArray[Any]:
-        """Infer a vector for each document."""
-        return np.stack([self.model_.infer_vector(words) for words in _tokens(X)])
+        """Infer a vector for each document, whatever other documents there are."""
+        return np.stack([self._infer(words) for words in _tokens(X)])
+
+    def _infer(self, words: list[str]) -> NDArray[np.float32]:
+        """Do as gensim's ``infer_vector``, from a start that does not change.
+
+        Gensim's is seeded by Python's hash of the words, another one in every
+        process, and its noise by all documents before.
+        """
+        model = self.model_
+        model.random = np.random.RandomState(self.random_state + 1)
+        size = model.vector_size
+        vector = (model.random.random_sample((1, size)) - 0.5) / size
+        vectors: NDArray[np.float32] = vector.astype(np.float32)
+        work, unlocked = np.zeros(size, np.float32), np.ones(1, np.float32)
+        # Gensim's own rates: from alpha down to min_alpha, an epoch each.
+        for alpha in np.linspace(model.alpha, model.min_alpha, self.n_epochs):
+            _need("gensim.models.doc2vec").train_document_dbow(
+                model,
+                words,
+                [0],
+                alpha,
+                work,
+                learn_words=False,
+                learn_hidden=False,
+                doctag_vectors=vectors,
+                doctags_lockf=unlocked,
+            )
+        first: NDArray[np.float32] = vectors[0]
+        return first

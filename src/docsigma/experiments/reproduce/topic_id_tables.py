@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from docsigma.corpora import available_corpora
 from docsigma.experiments.reproduce import related
+from docsigma.experiments.reproduce._dots import Dots, draw_dots
+from docsigma.experiments.reproduce._job import Job
 from docsigma.experiments.reproduce._printed import CITED, FISHER, NEWSGROUPS
 from docsigma.experiments.reproduce._setting import Experiment
-from docsigma.experiments.reproduce._systems import SYSTEMS
+from docsigma.experiments.reproduce._systems import SYSTEMS, System
 from docsigma.experiments.reproduce._tables import markdown, over_seeds, spread
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from docsigma.experiments.reproduce._record import Plan, Record
     from docsigma.experiments.reproduce._setting import Setting
 
@@ -44,11 +48,14 @@ def _fill(
         if setting.quick and system.needs and not related.installed(system.needs):
             continue
         for seed in setting.seeds if system.seeded else setting.seeds[:1]:
+            parameters = system.parameters(setting, corpus)
+            job = Job(setting, task, corpus, seed, parameters)
 
-            def run(system: Any = system, seed: int = seed) -> dict[str, Any]:
-                return {"scores": system.run(setting, task, corpus, seed)}
+            def run(system: System = system, job: Job = job) -> dict[str, Any]:
+                return {"scores": system.run(job)}
 
-            record.row({**named, "system": name, "seed": seed}, run)
+            key = {**named, "system": name, "seed": seed}
+            record.row(key, parameters, run, system.needs)
 
 
 def compute_newsgroups(setting: Setting, record: Record | Plan) -> None:
@@ -69,26 +76,21 @@ def compute_speech(setting: Setting, record: Record | Plan) -> None:
 
 def _scores(rows: list[dict[str, Any]], printed: Any) -> list[list[str]]:
     lines = []
-    order = list(SYSTEMS)
-    rows = sorted(rows, key=lambda row: order.index(row["key"]["system"]))
-    for key, runs in over_seeds(rows).items():
-        name = dict(key)["system"]
+    for name, kind, seen in _runs(rows):
         system = SYSTEMS[name]
-        for kind in runs[0]["scores"]:
-            seen = [run["scores"][kind] for run in runs]
-            theirs = printed(system.model, kind)
-            note = seen[0].get("note", "ours" if system.extension else "")
-            lines.append(
-                [
-                    system.model,
-                    kind,
-                    "-" if theirs is None else f"{theirs[0]:.2f} / {theirs[1]:.2f}",
-                    spread([score["accuracy"] for score in seen], 2),
-                    spread([score["cross_entropy"] for score in seen], 3),
-                    spread([score["ece"] for score in seen], 3),
-                    note,
-                ]
-            )
+        theirs = printed(system.model, kind)
+        note = seen[0].get("note", "ours" if system.extension else "")
+        lines.append(
+            [
+                system.model,
+                kind,
+                "-" if theirs is None else f"{theirs[0]:.2f} / {theirs[1]:.2f}",
+                spread([score["accuracy"] for score in seen], 2),
+                spread([score["cross_entropy"] for score in seen], 3),
+                spread([score["ece"] for score in seen], 3),
+                note,
+            ]
+        )
     return lines
 
 
@@ -141,12 +143,67 @@ def table_speech(rows: list[dict[str, Any]]) -> str:
     )
 
 
+def _line(system: str, kind: str) -> str:
+    return f"{SYSTEMS[system].model}, {kind}"
+
+
+def _runs(rows: list[dict[str, Any]]) -> list[tuple[str, str, list[dict[str, Any]]]]:
+    """Give system, classifier and scores over seeds, in the order of the table."""
+    order = list(SYSTEMS)
+    rows = sorted(rows, key=lambda row: order.index(row["key"]["system"]))
+    found = []
+    for key, runs in over_seeds(rows).items():
+        name = dict(key)["system"]
+        for kind in runs[0]["scores"]:
+            found.append((name, kind, [run["scores"][kind] for run in runs]))
+    return found
+
+
+def figure_newsgroups(rows: list[dict[str, Any]]) -> Figure:
+    """Draw accuracies and cross-entropies, ours and the printed ones."""
+    panels = {}
+    names = {"accuracy": "accuracy (%)", "cross_entropy": "cross-entropy (nats)"}
+    for number, (score, named) in enumerate(names.items()):
+        ours, printed = Dots("ours"), Dots("printed", hollow=True)
+        for system, kind, seen in _runs(rows):
+            ours.add(_line(system, kind), [run[score] for run in seen])
+            theirs = NEWSGROUPS.get((SYSTEMS[system].model, kind))
+            if theirs is not None:
+                printed.add(_line(system, kind), [theirs[number]])
+        panels[named] = [ours, printed]
+    return draw_dots(panels)
+
+
+def figure_speech(rows: list[dict[str, Any]]) -> Figure:
+    """Draw accuracies on whole sides and windows, one panel a corpus."""
+    panels: dict[str, list[Dots]] = {}
+    for row in rows:
+        panels.setdefault(f"{row['key']['corpus']}: accuracy (%)", [])
+    for named, kinds in panels.items():
+        corpus = named.split(":")[0]
+        for window in WINDOWS:
+            whole = window is None
+            words = None if window is None else list(window)
+            some = [
+                row
+                for row in rows
+                if row["key"]["corpus"] == corpus and row["key"].get("words") == words
+            ]
+            size = 0 if window is None else window[1] - window[0] + 1
+            dots = Dots("whole sides" if whole else f"{size} words")
+            for system, kind, seen in _runs(some):
+                dots.add(_line(system, kind), [run["accuracy"] for run in seen])
+            kinds.append(dots)
+    return draw_dots(panels)
+
+
 NEWSGROUPS_EXPERIMENT = Experiment(
     "topic-id-20newsgroups",
     "Topic ID on 20 Newsgroups, every system",
     "Table 4",
     compute_newsgroups,
     table_newsgroups,
+    figure_newsgroups,
     systems=tuple(SYSTEMS),
 )
 SPEECH_EXPERIMENT = Experiment(
@@ -155,5 +212,6 @@ SPEECH_EXPERIMENT = Experiment(
     "Table 3",
     compute_speech,
     table_speech,
+    figure_speech,
     systems=tuple(SYSTEMS),
 )

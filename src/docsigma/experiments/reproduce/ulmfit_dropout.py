@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from docsigma.experiments.reproduce._dots import Dots, draw_dots
 from docsigma.experiments.reproduce._setting import Experiment
 from docsigma.experiments.reproduce._tables import markdown
-from docsigma.experiments.reproduce._ulmfit import LearnedLanguage, fit_and_judge
+from docsigma.experiments.reproduce._ulmfit import (
+    LearnedLanguage,
+    fit_and_judge,
+    language_parameters,
+)
 from docsigma.experiments.tune import divide
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from docsigma.experiments.reproduce._record import Plan, Record
     from docsigma.experiments.reproduce._setting import Setting
 
@@ -46,7 +53,7 @@ SEARCHES = {
 def compute(setting: Setting, record: Record | Plan) -> None:
     """Train a language model a rate, and on top of each the classifiers."""
     for corpus, search in SEARCHES.items():
-        for rate in setting.pick(RATES, RATES[:2]):
+        for rate in _rates(setting):
             if not setting.wants(_system(corpus, rate)):
                 continue
 
@@ -59,7 +66,20 @@ def compute(setting: Setting, record: Record | Plan) -> None:
             if search.words is not None:
                 named["words"] = list(search.words)
             seed = setting.seeds[0]
-            record.row({**named, "lm_dropout": rate, "seed": seed}, run)
+            parameters = language_parameters(setting, corpus) | {
+                "classifier_dropout": list(_rates(setting)),
+                "classifier_epochs": list(_epochs(setting, search)),
+                "held_out": HELD_OUT,
+            }
+            record.row({**named, "lm_dropout": rate, "seed": seed}, parameters, run)
+
+
+def _rates(setting: Setting) -> tuple[float, ...]:
+    return setting.pick(RATES, RATES[:2])
+
+
+def _epochs(setting: Setting, search: Search) -> tuple[int, ...]:
+    return setting.pick(search.epochs, (1, 2))
 
 
 def _system(corpus: str, rate: float) -> str:
@@ -77,20 +97,22 @@ def _try(
     assert whole.train_texts is not None
     seen, unseen = divide(len(texts), labels, HELD_OUT, "latest", 0)
     learned = LearnedLanguage(
-        setting,
-        corpus,
         [whole.train_texts[row] for row in seen],
-        lm_dropout,
-        setting.seeds[0],
+        {
+            **language_parameters(setting, corpus),
+            "lm_dropout": lm_dropout,
+            "device": setting.device,
+            "random_state": setting.seeds[0],
+        },
     )
     parts: list[list[str]] = []
     for part in (seen, unseen):
         parts += [texts[row] for row in part], [labels[row] for row in part]
     tried = []
-    for n_epochs in setting.pick(search.epochs, (1, 2)):
-        for rate in setting.pick(RATES, RATES[:2]):
-            scores = fit_and_judge(learned.classifier(rate, n_epochs), *parts)
+    for n_epochs in _epochs(setting, search):
+        for rate in _rates(setting):
             chosen = {"classifier_dropout": rate, "classifier_epochs": n_epochs}
+            scores = fit_and_judge(learned.classifier(**chosen), *parts)
             tried.append({**chosen, **scores})
     return tried
 
@@ -121,11 +143,29 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n\n".join([explained, *tables])
 
 
+def figure(rows: list[dict[str, Any]]) -> Figure:
+    """Draw the cross-entropy held out, a dot a classifier's rate."""
+    panels: dict[str, list[Dots]] = {}
+    for row in rows:
+        kinds = panels.setdefault(f"{row['key']['corpus']}: cross-entropy (nats)", [])
+        for one in row["tried"]:
+            label = f"classifier's drop-out {one['classifier_dropout']:g}"
+            dots = next((kind for kind in kinds if kind.label == label), None)
+            if dots is None:
+                dots = Dots(label)
+                kinds.append(dots)
+            rate, epochs = row["key"]["lm_dropout"], one["classifier_epochs"]
+            line = f"language model's {rate:g}, {epochs} epochs"
+            dots.add(line, [one["cross_entropy"]])
+    return draw_dots(panels)
+
+
 EXPERIMENT = Experiment(
     "ulmfit-dropout",
     "ULMFiT's drop-out rates, chosen on training documents",
     "Section VI-D",
     compute,
     table,
+    figure,
     systems=tuple(_system(corpus, rate) for corpus in SEARCHES for rate in RATES),
 )

@@ -27,11 +27,12 @@ EDGES = (1, 11, 31, 101, 301, 1001, 10**9)
 def compute(setting: Setting, record: Record | Plan) -> None:
     """Fit once a seed; keep the trace and the length of each test document."""
     task = setting.task("20newsgroups")
+    parameters: dict[str, Any] = {"n_components": setting.pick(100, 5)}
     for seed in setting.seeds:
 
         def train(seed: int = seed) -> dict[str, Any]:
             model = BayesianSMM(
-                setting.pick(100, 5), device=setting.device, random_state=seed
+                **parameters, device=setting.device, random_state=seed
             ).fit(task.train)
             lengths = np.asarray(task.test.sum(axis=1)).ravel()
             trace = model.posterior(task.test).total_variance
@@ -43,7 +44,7 @@ def compute(setting: Setting, record: Record | Plan) -> None:
                 "prior_trace": model.n_components / model.prior_precision,
             }
 
-        record.row({"seed": seed}, train)
+        record.row({"seed": seed}, parameters, train)
 
 
 def table(rows: list[dict[str, Any]]) -> str:

@@ -17,7 +17,11 @@ from docsigma.classifiers import (
 )
 from docsigma.experiments.early_stopping import EarlyStopping
 from docsigma.experiments.reproduce import _ulmfit, related
-from docsigma.experiments.reproduce._nvdm import make_nvdm, nvdm_parameters
+from docsigma.experiments.reproduce._models import (
+    algorithm1_parameters,
+    make_nvdm,
+    nvdm_parameters,
+)
 from docsigma.experiments.topic_id import Task, classify, judge
 from docsigma.models import SMM, BayesianSMM
 from docsigma.posterior import GaussianPosterior
@@ -58,7 +62,7 @@ TUNED: dict[str, dict[str, dict[str, Any]]] = {
         "glcu": {"n_components": 800, "l1": 0.1016, "prior_precision": 207.6},
     },
 }
-QUICK = {"K": 5, "l1": 0.1, "passes": 20}
+QUICK: dict[str, Any] = {"K": 5, "l1": 0.1, "passes": 20}
 # So many weights or sizes in a row that are no better end a search upwards.
 PATIENCE = 2
 
@@ -180,13 +184,7 @@ def naive_bayes(job: Job) -> Scores:
 
 def _algorithm1(setting: Setting, corpus: str) -> dict[str, Any]:
     chosen = QUICK if setting.quick else CHOSEN[corpus]
-    return {
-        "n_components": chosen["K"],
-        "l1": chosen["l1"],
-        "solver": "paper",
-        "max_iter": chosen["passes"],
-        "tol": 0.0,
-    }
+    return algorithm1_parameters(chosen["K"], chosen["l1"], chosen["passes"])
 
 
 def _smaller(setting: Setting, corpus: str) -> dict[str, Any]:

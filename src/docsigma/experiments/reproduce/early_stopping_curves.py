@@ -12,7 +12,11 @@ from docsigma.classifiers import (
 )
 from docsigma.experiments import figures
 from docsigma.experiments.early_stopping import cross_validate
-from docsigma.experiments.reproduce._nvdm import make_nvdm, nvdm_parameters
+from docsigma.experiments.reproduce._models import (
+    algorithm1_parameters,
+    make_nvdm,
+    nvdm_parameters,
+)
 from docsigma.experiments.reproduce._setting import Experiment
 from docsigma.experiments.reproduce._tables import markdown, unit
 from docsigma.experiments.topic_id import Task, judge
@@ -56,13 +60,7 @@ def _parameters(setting: Setting, name: str) -> dict[str, Any]:
     k = setting.pick(100, 5)
     if name == "NVDM":
         return nvdm_parameters(setting, k)
-    return {
-        "n_components": k,
-        "l1": 0.1,
-        "solver": "paper",
-        "max_iter": setting.pick(1000, 20),
-        "tol": 0.0,
-    }
+    return algorithm1_parameters(k, 0.1, setting.pick(1000, 20))
 
 
 def _model(

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from docsigma.experiments import figures
-from docsigma.experiments.reproduce._nvdm import make_nvdm, nvdm_parameters
+from docsigma.experiments.reproduce._models import (
+    algorithm1_parameters,
+    make_nvdm,
+    nvdm_parameters,
+)
 from docsigma.experiments.reproduce._setting import Experiment
 from docsigma.experiments.reproduce._tables import markdown, unit
 from docsigma.models import BayesianSMM
@@ -51,13 +55,7 @@ def _parameters(setting: Setting, name: str) -> dict[str, Any]:
     k = setting.pick(200, 4)
     if name == "NVDM":
         return nvdm_parameters(setting, k)
-    return {
-        "n_components": k,
-        "l1": 1.0,
-        "solver": "paper",
-        "max_iter": setting.pick(1000, 20),
-        "tol": 0.0,
-    }
+    return algorithm1_parameters(k, 1.0, setting.pick(1000, 20))
 
 
 def _curve(

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from docsigma.experiments.reproduce._dots import Dots, draw_dots
-from docsigma.experiments.reproduce._nvdm import make_nvdm, nvdm_parameters
+from docsigma.experiments.reproduce._models import (
+    algorithm1_parameters,
+    make_nvdm,
+    nvdm_parameters,
+)
 from docsigma.experiments.reproduce._printed import PERPLEXITY
 from docsigma.experiments.reproduce._setting import Experiment
 from docsigma.experiments.reproduce._tables import markdown, over_seeds, spread
@@ -54,11 +58,10 @@ def compute(setting: Setting, record: Record | Plan) -> None:
 def _parameters(setting: Setting, corpus: str, model: str, k: int) -> dict[str, Any]:
     if model == "NVDM":
         return nvdm_parameters(setting, k)
-    parameters: dict[str, Any] = {"n_components": k, "l1": L1[corpus]}
     if model == FAST:
-        return parameters | {"max_iter": setting.pick(60, 10)}
-    passes = setting.pick(1000, 30)
-    return parameters | {"solver": "paper", "max_iter": passes, "tol": 0.0}
+        passes = setting.pick(60, 10)
+        return {"n_components": k, "l1": L1[corpus], "max_iter": passes}
+    return algorithm1_parameters(k, L1[corpus], setting.pick(1000, 30))
 
 
 def _judge(

@@ -1,4 +1,4 @@
-"""NVDM as the experiments train it."""
+"""The paper's model and NVDM as the experiments train them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,22 @@ from docsigma.models import NVDM
 if TYPE_CHECKING:
     from docsigma.experiments.reproduce._setting import Setting
 
-__all__ = ["make_nvdm", "nvdm_parameters"]
+__all__ = ["algorithm1_parameters", "make_nvdm", "nvdm_parameters"]
 
 # Rounds for 20 Newsgroups. A smaller corpus gets as many steps, in 100 rounds at the
 # most.
 _ROUNDS, _DOCUMENTS, _MOST_ROUNDS = 20, 11_314, 100
+
+
+def algorithm1_parameters(k: int, l1: float, n_passes: int) -> dict[str, Any]:
+    """Give the parameters of a model trained by Algorithm 1 to the last pass."""
+    return {
+        "n_components": k,
+        "l1": l1,
+        "solver": "paper",
+        "max_iter": n_passes,
+        "tol": 0.0,
+    }
 
 
 def nvdm_parameters(setting: Setting, k: int) -> dict[str, Any]:

@@ -331,10 +331,10 @@ SYSTEMS: dict[str, System] = {
     "pv-dbow": System("PV-DBOW", _vectors, paragraph_vectors, needs="gensim"),
     "bayesian-smm": System("Bayesian SMM", _algorithm1, bayesian),
     "bayesian-smm-fast": System(
-        "Bayesian SMM, fast, K 100", _first_try("none"), bayesian, extension=True
+        "Bayesian SMM, fast", _first_try("none"), bayesian, extension=True
     ),
     "bayesian-smm-weighted": System(
-        "Bayesian SMM, fast, K 100, weighted",
+        "Bayesian SMM, fast, weighted",
         _first_try("log-idf"),
         bayesian,
         extension=True,

@@ -76,13 +76,14 @@ def compute_speech(setting: Setting, record: Record | Plan) -> None:
 
 def _scores(rows: list[dict[str, Any]], printed: Any) -> list[list[str]]:
     lines = []
-    for name, kind, seen in _runs(rows):
+    for name, kind, seen, size in _runs(rows):
         system = SYSTEMS[name]
         theirs = printed(system.model, kind)
         note = seen[0].get("note", "ours" if system.extension else "")
         lines.append(
             [
                 system.model,
+                size,
                 kind,
                 "-" if theirs is None else f"{theirs[0]:.2f} / {theirs[1]:.2f}",
                 spread([score["accuracy"] for score in seen], 2),
@@ -96,6 +97,7 @@ def _scores(rows: list[dict[str, Any]], printed: Any) -> list[list[str]]:
 
 HEADING = [
     "model",
+    ">K",
     "classifier",
     ">printed",
     ">accuracy, %",
@@ -107,7 +109,7 @@ HEADING = [
 
 def _cited(corpus: str) -> list[list[str]]:
     return [
-        [model, kind, f"{accuracy:.2f} / -", "-", "-", "-", "cited by the paper"]
+        [model, "-", kind, f"{accuracy:.2f} / -", "-", "-", "-", "cited by the paper"]
         for where, model, kind, accuracy in CITED
         if where == corpus
     ]
@@ -147,16 +149,25 @@ def _line(system: str, kind: str) -> str:
     return f"{SYSTEMS[system].model}, {kind}"
 
 
-def _runs(rows: list[dict[str, Any]]) -> list[tuple[str, str, list[dict[str, Any]]]]:
-    """Give system, classifier and scores over seeds, in the order of the table."""
+def _runs(
+    rows: list[dict[str, Any]],
+) -> list[tuple[str, str, list[dict[str, Any]], str]]:
+    """Give system, classifier, scores over seeds and K, in the order of the table."""
     order = list(SYSTEMS)
     rows = sorted(rows, key=lambda row: order.index(row["key"]["system"]))
     found = []
     for key, runs in over_seeds(rows).items():
         name = dict(key)["system"]
         for kind in runs[0]["scores"]:
-            found.append((name, kind, [run["scores"][kind] for run in runs]))
+            scores = [run["scores"][kind] for run in runs]
+            found.append((name, kind, scores, _size(runs[0]["parameters"], kind)))
     return found
+
+
+def _size(parameters: dict[str, Any], kind: str) -> str:
+    """Give K; where models were chosen for classifiers, GLC has that of GLCU."""
+    chosen = parameters.get("lr" if kind == "LR" else "glcu", parameters)
+    return str(chosen.get("n_components", "-"))
 
 
 def figure_newsgroups(rows: list[dict[str, Any]]) -> Figure:
@@ -165,7 +176,7 @@ def figure_newsgroups(rows: list[dict[str, Any]]) -> Figure:
     names = {"accuracy": "accuracy (%)", "cross_entropy": "cross-entropy (nats)"}
     for number, (score, named) in enumerate(names.items()):
         ours, printed = Dots("ours"), Dots("printed", hollow=True)
-        for system, kind, seen in _runs(rows):
+        for system, kind, seen, _ in _runs(rows):
             ours.add(_line(system, kind), [run[score] for run in seen])
             theirs = NEWSGROUPS.get((SYSTEMS[system].model, kind))
             if theirs is not None:
@@ -191,7 +202,7 @@ def figure_speech(rows: list[dict[str, Any]]) -> Figure:
             ]
             size = 0 if window is None else window[1] - window[0] + 1
             dots = Dots("whole sides" if whole else f"{size} words")
-            for system, kind, seen in _runs(some):
+            for system, kind, seen, _ in _runs(some):
                 dots.add(_line(system, kind), [run["accuracy"] for run in seen])
             kinds.append(dots)
     return draw_dots(panels)

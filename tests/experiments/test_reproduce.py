@@ -87,6 +87,13 @@ def test_a_row_of_other_parameters_is_made_anew(tmp_path):
     assert same.row({"seed": 0}, {"K": (5,)}, lambda: {"x": 2})["x"] == 1
     idle = Record(file, {"experiment": "a"}, computes=False)
     assert idle.row({"seed": 0}, {"K": (6,)}, dict) is None
+    idle.write()
+    assert (idle.rows, [row["x"] for row in Record(file, {})]) == ([], [1])
+    elsewhere = tmp_path / "elsewhere.json"
+    Record(elsewhere, {}).row({"seed": 0}, {"K": (6,)}, lambda: {"x": 3})
+    both = Record(file, {}, others=[elsewhere], computes=False)
+    assert both.row({"seed": 0}, {"K": (6,)}, dict)["x"] == 3
+    assert [row["x"] for row in both] == [3]
     other = Record(file, {"experiment": "a"}, said.append)
     assert other.row({"seed": 0}, {"K": (6,)}, lambda: {"x": 2})["x"] == 2
     assert said[0] == "seed 0: left out, its parameters are others now"

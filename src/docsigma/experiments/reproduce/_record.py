@@ -71,6 +71,9 @@ class Record:
         self._computes = computes
         self._asked: list[dict[str, Any]] = []
         self.rows: list[dict[str, Any]] = []
+        # Of other parameters: not shown, but not thrown away either.
+        self._stale: list[dict[str, Any]] = []
+        self._offered: list[dict[str, Any]] = []
         if path.exists():
             self.rows = self._read(path, heading)
         same = {name: heading[name] for name in heading if name != "seeds"}
@@ -78,8 +81,9 @@ class Record:
             for row in self._read(other, same):
                 seed = row["key"].get("seed")
                 wanted = "seeds" not in heading or seed in heading["seeds"]
-                if wanted and self.find(row["key"]) is None:
-                    self.rows.append(row)
+                if wanted:
+                    known = self.find(row["key"]) is not None
+                    (self._offered if known else self.rows).append(row)
 
     @staticmethod
     def _read(path: Path, heading: dict[str, Any]) -> list[dict[str, Any]]:
@@ -102,10 +106,15 @@ class Record:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self.rows)
 
-    def find(self, key: dict[str, Any]) -> dict[str, Any] | None:
-        """Give the row of `key`, if there is one."""
-        for row in self.rows:
-            if row["key"] == key:
+    def find(
+        self, key: dict[str, Any], parameters: dict[str, Any] | None = None
+    ) -> dict[str, Any] | None:
+        """Give the row of `key`, and of `parameters` if they are named.
+
+        Those must be as a file gives them back: without tuples.
+        """
+        for row in self.rows if parameters is None else self.rows + self._offered:
+            if row["key"] == key and parameters in (None, row.get("parameters")):
                 return row
         return None
 
@@ -119,17 +128,20 @@ class Record:
         """Give the row of `key`; compute and write it if it is not there.
 
         A row of other `parameters` counts as not there. A record that computes
-        nothing gives None then. `needs` names a library without which it cannot be
-        computed; see :class:`Plan`.
+        nothing gives None then, and keeps such a row in the file. `needs` names a
+        library without which it cannot be computed; see :class:`Plan`.
         """
         del needs
         self._asked.append(key)
-        row = self.find(key)
         parameters = _as_read(parameters)
-        if row is not None and row.get("parameters") != parameters:
+        row, old = self.find(key, parameters), self.find(key)
+        if old is not None and row is not old:
+            self.rows.remove(old)
+            if row is not None:
+                self.rows.append(row)
+            elif not self._computes:
+                self._stale.append(old)
             self._tell(f"{_named(key)}: left out, its parameters are others now")
-            self.rows.remove(row)
-            row = None
         if row is None and self._computes:
             row = self._make(key, parameters, compute)
         self.after()
@@ -161,7 +173,7 @@ class Record:
         self.rows = [row for row in self.rows if row["key"] not in self._asked] + asked
         # A row a line: curves hold thousands of figures, and a change shows its row.
         heading = json.dumps({**self.heading, "rows": []}, indent=1)
-        rows = ",\n".join(f"  {json.dumps(row)}" for row in self.rows)
+        rows = ",\n".join(f"  {json.dumps(row)}" for row in self.rows + self._stale)
         text = heading.replace('"rows": []', f'"rows": [\n{rows}\n ]')
         with atomic_file(self.path) as temporary:
             temporary.write_text(text + "\n", "utf-8")
@@ -193,8 +205,7 @@ class Plan:
         self.n_rows += 1
         if needs is None or importlib.util.find_spec(needs) is not None:
             return
-        row = self._record.find(key)
-        if row is None or row.get("parameters") != _as_read(parameters):
+        if self._record.find(key, _as_read(parameters)) is None:
             self._missing.add(needs)
 
     def check(self) -> None:

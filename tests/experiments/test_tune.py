@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
 
 import pytest
 
@@ -135,6 +137,25 @@ def test_another_search_is_not_mixed_in(task, tmp_path):
         with pytest.raises(InputError, match=r"search.journal, line \d+ is damaged"):
             tune(task.train, None, space=SPACE, device="cpu", **settings)
         assert journal.read_bytes() == damaged
+
+
+def test_a_full_disk_is_told_in_one_sentence(task, tmp_path, monkeypatch):
+    from optuna.storages.journal import JournalFileBackend
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(JournalFileBackend, "append_logs", full)
+    with pytest.raises(InputError, match=r"cannot write .*journal: No space left on"):
+        tune(
+            task.train,
+            None,
+            objective="perplexity",
+            space=SPACE,
+            n_trials=1,
+            device="cpu",
+            journal=tmp_path / "search.journal",
+        )
 
 
 def test_classes_that_cannot_be_divided_are_named(task):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 __all__ = ["main"]
 
@@ -25,6 +26,8 @@ def main(arguments: list[str] | None = None) -> None:
 
     from docsigma.exceptions import InputError
 
+    # Of click, or of the copy that typer brings, as the version has it.
+    wrong_option: Any = typer.BadParameter.__base__
     try:
         # Not alone: typer would draw a box around a wrong option.
         status = app(arguments, prog_name="docsigma", standalone_mode=False)
@@ -43,10 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
         if not isinstance(error, InvalidParameterError):
             raise
         _fail(str(error))
-    except Exception as error:
-        # Of typer's own click, or of the library, as the version has it.
-        if not hasattr(error, "format_message"):
-            raise
+    except wrong_option as error:
         _fail(error.format_message())
     else:
         sys.exit(status or 0)

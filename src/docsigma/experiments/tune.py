@@ -201,7 +201,6 @@ def tune(
             say(f"trial {trial.number}: {shown}: {value:.4f}")
         return float(value)
 
-    study = _open_study(optuna, f"docsigma-{objective}", journal)
     settings = {
         "n_documents": counts.shape[0],
         "n_tokens": float(counts.sum()),
@@ -211,6 +210,33 @@ def tune(
         "solver": solver,
         "random_state": random_state,
     }
+    try:
+        study = _open_study(optuna, f"docsigma-{objective}", journal, settings)
+        complete = [optuna.trial.TrialState.COMPLETE]
+        while (done := len(study.get_trials(states=complete))) < n_trials:
+            # A seed a trial: a search that was stopped goes on as if it had not been.
+            study.sampler = optuna.samplers.TPESampler(seed=random_state + done)
+            study.optimize(evaluate, n_trials=1)
+    except OSError as error:
+        # A trial touches no other file.
+        raise InputError(f"cannot write {journal}: {error.strerror}") from error
+    trials = [
+        {**trial.params, "value": trial.value}
+        for trial in study.get_trials(states=complete)
+    ]
+    return Tuned(dict(study.best_params), float(study.best_value), trials)
+
+
+def _open_study(
+    optuna: Any, name: str, journal: Path | None, settings: dict[str, Any]
+) -> Any:
+    """Begin a search, or go on with the journal's if it has the same settings."""
+    storage = None
+    if journal is not None:
+        _check_journal(journal)
+        backend = optuna.storages.journal.JournalFileBackend(str(journal))
+        storage = optuna.storages.JournalStorage(backend)
+    study = optuna.create_study(study_name=name, storage=storage, load_if_exists=True)
     # As the journal gives them back: without tuples.
     settings = json.loads(json.dumps(settings))
     if study.user_attrs.get("settings", settings) != settings:
@@ -219,25 +245,7 @@ def tune(
             "move it away to begin anew"
         )
     study.set_user_attr("settings", settings)
-    complete = [optuna.trial.TrialState.COMPLETE]
-    while (done := len(study.get_trials(states=complete))) < n_trials:
-        # A seed a trial: a search that was stopped goes on as if it had not been.
-        study.sampler = optuna.samplers.TPESampler(seed=random_state + done)
-        study.optimize(evaluate, n_trials=1)
-    trials = [
-        {**trial.params, "value": trial.value}
-        for trial in study.get_trials(states=complete)
-    ]
-    return Tuned(dict(study.best_params), float(study.best_value), trials)
-
-
-def _open_study(optuna: Any, name: str, journal: Path | None) -> Any:
-    storage = None
-    if journal is not None:
-        _check_journal(journal)
-        backend = optuna.storages.journal.JournalFileBackend(str(journal))
-        storage = optuna.storages.JournalStorage(backend)
-    return optuna.create_study(study_name=name, storage=storage, load_if_exists=True)
+    return study
 
 
 def _check_journal(journal: Path) -> None:

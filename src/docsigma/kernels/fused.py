@@ -84,7 +84,6 @@ class PreparedLoadings:
         precision: Precision = "tf32",
     ) -> PreparedLoadings:
         """Prepare `loadings` and `bias`, and the squares too if `second`."""
-        # torch has no types for device_of, here and below.
         # torch gives device_of no types.
         with torch.cuda.device_of(loadings):  # type: ignore[no-untyped-call]
             matrix = _round(loadings, precision, bias=bias, squares=second)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import time
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from docsigma._files import atomic_file
 from docsigma.exceptions import InputError
 from docsigma.experiments._surroundings import gpu_work, surroundings
+from docsigma.experiments.reproduce.related import installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -203,7 +203,7 @@ class Plan:
         """Count a row, and see whether it can be computed if need be."""
         del compute
         self.n_rows += 1
-        if needs is None or importlib.util.find_spec(needs) is not None:
+        if needs is None or installed(needs):
             return
         if self._record.find(key, _as_read(parameters)) is None:
             self._missing.add(needs)

@@ -124,7 +124,7 @@ def _first_best(values: list[Any], cost: Callable[[Any], float]) -> Any:
     return best
 
 
-def tfidf_parameters(setting: Setting, corpus: str) -> dict[str, Any]:  # noqa: ARG001
+def tfidf_parameters(setting: Setting, _corpus: str) -> dict[str, Any]:
     """Inverse l2 weights to choose from, and the folds."""
     most = setting.pick(7, 2)
     return {"Cs": [10.0**power for power in range(most)], "folds": setting.pick(5, 2)}
@@ -153,7 +153,7 @@ def tfidf(job: Job) -> Scores:
     return {"LR": scores | {"C": c}}
 
 
-def naive_bayes_parameters(setting: Setting, corpus: str) -> dict[str, Any]:  # noqa: ARG001
+def naive_bayes_parameters(setting: Setting, _corpus: str) -> dict[str, Any]:
     """Words a class to choose from, and the scale."""
     return {
         "words_per_class": setting.pick([30, 100, 300, 1000, 3000, 10_000], [30]),
@@ -267,14 +267,14 @@ def _weigh(task: Task) -> Task:
 
 
 def _first_try(weights: str) -> Callable[[Setting, str], dict[str, Any]]:
-    def parameters(setting: Setting, corpus: str) -> dict[str, Any]:  # noqa: ARG001
+    def parameters(setting: Setting, _corpus: str) -> dict[str, Any]:
         return {"n_components": setting.pick(100, 5), "weights": weights}
 
     return parameters
 
 
 def _searched(weights: str) -> Callable[[Setting, str], dict[str, Any]]:
-    def parameters(setting: Setting, corpus: str) -> dict[str, Any]:  # noqa: ARG001
+    def parameters(setting: Setting, _corpus: str) -> dict[str, Any]:
         small = {"n_components": 5}
         chosen = setting.pick(TUNED[weights], {"lr": small, "glcu": small})
         return {**chosen, "weights": weights}
@@ -285,7 +285,7 @@ def _searched(weights: str) -> Callable[[Setting, str], dict[str, Any]]:
 def _sweeps(
     kind: str, n_topics: int, n_iter: int
 ) -> Callable[[Setting, str], dict[str, Any]]:
-    def parameters(setting: Setting, corpus: str) -> dict[str, Any]:  # noqa: ARG001
+    def parameters(setting: Setting, _corpus: str) -> dict[str, Any]:
         return {
             "n_components": setting.pick(n_topics, 5),
             "kind": kind,
@@ -302,7 +302,7 @@ def gibbs(job: Job) -> Scores:
     return _embed(job, model)
 
 
-def _vectors(setting: Setting, corpus: str) -> dict[str, Any]:  # noqa: ARG001
+def _vectors(setting: Setting, _corpus: str) -> dict[str, Any]:
     return {"n_components": setting.pick(100, 5), "n_epochs": setting.pick(20, 2)}
 
 

@@ -14,7 +14,7 @@ import pytest
 from docsigma.classifiers.ulmfit import ULMFiTClassifier
 from docsigma.exceptions import InputError
 from docsigma.experiments.reproduce import EXPERIMENTS, _ulmfit, related, reproduce
-from docsigma.experiments.reproduce._job import Job
+from docsigma.experiments.reproduce._job import Job, TaskName
 from docsigma.experiments.reproduce._printed import FISHER, NEWSGROUPS
 from docsigma.experiments.reproduce._record import Record
 from docsigma.experiments.reproduce._setting import Setting
@@ -101,7 +101,7 @@ def test_a_row_of_other_parameters_is_made_anew(tmp_path):
 
 
 def ulmfit_job(task, corpus, setting=QUICK):
-    return Job(setting, task, corpus, 0, _ulmfit.parameters(setting, corpus))
+    return Job(setting, task, corpus, 0, _ulmfit.parameters(setting, TaskName(corpus)))
 
 
 def test_a_language_model_once_learned_is_used_again_and_changes_nothing(monkeypatch):
@@ -139,7 +139,7 @@ def test_published_weights_make_a_row_of_their_own(tmp_path):
     few = Task(task.train[:8], task.train[:8], labels, labels, texts, texts)
     setting = replace(QUICK, options={"ulmfit_weights": tmp_path / "weights"})
     job = ulmfit_job(few, "switchboard", setting)
-    assert job.parameters != _ulmfit.parameters(QUICK, "switchboard")
+    assert job.parameters != _ulmfit.parameters(QUICK, TaskName("switchboard"))
     assert _ulmfit.run(job)["MLP"]["note"] == "pre-trained on nothing"
 
 

@@ -50,28 +50,34 @@ def draw_dots(panels: dict[str, list[Dots]]) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Each dot a mean, with a bar from the least to the greatest value.
+        Each dot a mean, with a bar from the least to the greatest value. A label has
+        one colour in all panels.
     """
     lines = list(
         dict.fromkeys(
             line for kinds in panels.values() for k in kinds for line in k.values
         )
     )
+    labels = dict.fromkeys(kind.label for kinds in panels.values() for kind in kinds)
+    colours = dict(zip(labels, figures.PALETTE, strict=False))
+    handles: dict[str, Any] = {}
     height = 1.3 + 0.23 * len(lines)
     drawn, axes_list = figures.blank(3.2 + 3.1 * len(panels), height, len(panels))
     for number, (axes, (name, kinds)) in enumerate(
         zip(axes_list, panels.items(), strict=True)
     ):
-        for colour, kind in zip(figures.PALETTE, kinds, strict=False):
-            _draw(axes, lines, kind, colour)
+        for kind in kinds:
+            dots = _draw(axes, lines, kind, colours[kind.label])
+            handles.setdefault(kind.label, dots)
         axes.set_xlabel(name)
         axes.set_yticks(range(len(lines)), lines if number == 0 else [""] * len(lines))
         axes.tick_params(axis="y", labelsize=8, length=0)
         axes.set_ylim(len(lines) - 0.4, -0.6)
         axes.grid(axis="y", linewidth=0.5, alpha=0.4)
-    if len(panels[next(iter(panels))]) > 1:
+    if len(handles) > 1:
         drawn.legend(
-            *axes_list[0].get_legend_handles_labels(),
+            handles.values(),
+            handles.keys(),
             loc="outside upper center",
             ncols=4,
             fontsize=8,
@@ -79,16 +85,16 @@ def draw_dots(panels: dict[str, list[Dots]]) -> Figure:
     return drawn
 
 
-def _draw(axes: Any, lines: list[str], kind: Dots, colour: str) -> None:
+def _draw(axes: Any, lines: list[str], kind: Dots, colour: str) -> Any:
     places = [lines.index(line) for line in kind.values]
     for place, values in zip(places, kind.values.values(), strict=True):
         axes.plot([min(values), max(values)], [place] * 2, color=colour, linewidth=1)
-    axes.plot(
+    (dots,) = axes.plot(
         [statistics.fmean(values) for values in kind.values.values()],
         places,
         "o",
         color=colour,
         markersize=5,
         markerfacecolor="none" if kind.hollow else colour,
-        label=kind.label,
     )
+    return dots

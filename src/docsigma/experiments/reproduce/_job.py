@@ -9,9 +9,49 @@ if TYPE_CHECKING:
     from docsigma.experiments.reproduce._setting import Setting
     from docsigma.experiments.topic_id import Task
 
-__all__ = ["Job", "Scores"]
+__all__ = ["Job", "Scores", "TaskName"]
 
 Scores = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class TaskName:
+    """Which documents are classified.
+
+    Attributes
+    ----------
+    corpus : str
+        Name of the corpus.
+    words : tuple of two ints or None
+        First and last word of a window; None for whole documents.
+    """
+
+    corpus: str
+    words: tuple[int, int] | None = None
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """As a row's key holds it."""
+        words = {} if self.words is None else {"words": list(self.words)}
+        return {"corpus": self.corpus, **words}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """As the corpus is loaded with it."""
+        return {} if self.words is None else {"words": self.words}
+
+    @classmethod
+    def of(cls, key: dict[str, Any]) -> TaskName:
+        """Find it in a row's key."""
+        words = key.get("words")
+        return cls(key["corpus"], None if words is None else (words[0], words[1]))
+
+    @property
+    def part(self) -> str:
+        """Say which part of each document, in words."""
+        if self.words is None:
+            return "whole"
+        return f"words {self.words[0]} to {self.words[1]}"
 
 
 @dataclass(frozen=True)
@@ -29,7 +69,7 @@ class Job:
     seed : int
         Of the run.
     parameters : dict
-        What the system's own function gave for setting and corpus.
+        What the system's own function gave for setting and task's name.
     """
 
     setting: Setting

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from docsigma.experiments.reproduce._job import Job, Scores
+    from docsigma.experiments.reproduce._job import Job, Scores, TaskName
     from docsigma.experiments.reproduce._setting import Setting
 
 __all__ = ["CHOSEN", "SYSTEMS", "System"]
@@ -76,7 +76,8 @@ class System:
     model : str
         As the table calls it.
     parameters : callable
-        Takes setting and corpus; gives what the row depends on, as JSON can hold it.
+        Takes setting and task's name; gives what the row depends on, as JSON can hold
+        it.
     run : callable
         Takes a :class:`~docsigma.experiments.reproduce._job.Job`; gives scores by
         classifier.
@@ -91,7 +92,7 @@ class System:
     """
 
     model: str
-    parameters: Callable[[Setting, str], dict[str, Any]]
+    parameters: Callable[[Setting, TaskName], dict[str, Any]]
     run: Callable[[Job], Scores]
     extension: bool = False
     needs: str | None = None
@@ -124,7 +125,7 @@ def _first_best(values: list[Any], cost: Callable[[Any], float]) -> Any:
     return best
 
 
-def tfidf_parameters(setting: Setting, _corpus: str) -> dict[str, Any]:
+def tfidf_parameters(setting: Setting, _name: TaskName) -> dict[str, Any]:
     """Inverse l2 weights to choose from, and the folds."""
     most = setting.pick(7, 2)
     return {"Cs": [10.0**power for power in range(most)], "folds": setting.pick(5, 2)}
@@ -153,7 +154,7 @@ def tfidf(job: Job) -> Scores:
     return {"LR": scores | {"C": c}}
 
 
-def naive_bayes_parameters(setting: Setting, _corpus: str) -> dict[str, Any]:
+def naive_bayes_parameters(setting: Setting, _name: TaskName) -> dict[str, Any]:
     """Words a class to choose from, and the scale."""
     return {
         "words_per_class": setting.pick([30, 100, 300, 1000, 3000, 10_000], [30]),
@@ -182,18 +183,18 @@ def naive_bayes(job: Job) -> Scores:
     return {"NB": scores | {"words_per_class": words}}
 
 
-def _algorithm1(setting: Setting, corpus: str) -> dict[str, Any]:
-    chosen = QUICK if setting.quick else CHOSEN[corpus]
+def _algorithm1(setting: Setting, name: TaskName) -> dict[str, Any]:
+    chosen = QUICK if setting.quick else CHOSEN[name.corpus]
     return algorithm1_parameters(chosen["K"], chosen["l1"], chosen["passes"])
 
 
-def _smaller(setting: Setting, corpus: str) -> dict[str, Any]:
-    parameters = _algorithm1(setting, corpus)
+def _smaller(setting: Setting, name: TaskName) -> dict[str, Any]:
+    parameters = _algorithm1(setting, name)
     return parameters | {"n_components": min(parameters["n_components"], 200)}
 
 
-def _smaller_l2(setting: Setting, corpus: str) -> dict[str, Any]:
-    parameters = _smaller(setting, corpus)
+def _smaller_l2(setting: Setting, name: TaskName) -> dict[str, Any]:
+    parameters = _smaller(setting, name)
     return parameters | {"l1": 0.0, "l2": parameters["l1"]}
 
 
@@ -213,8 +214,8 @@ def smm(job: Job) -> Scores:
     return _points(task, best.transform(task.train), best.transform(task.test))
 
 
-def _nvdm_parameters(setting: Setting, corpus: str) -> dict[str, Any]:
-    return nvdm_parameters(setting, _smaller(setting, corpus)["n_components"])
+def _nvdm_parameters(setting: Setting, name: TaskName) -> dict[str, Any]:
+    return nvdm_parameters(setting, _smaller(setting, name)["n_components"])
 
 
 def nvdm(job: Job) -> Scores:
@@ -266,15 +267,15 @@ def _weigh(task: Task) -> Task:
     return Task(train, test, task.train_labels, task.test_labels)
 
 
-def _first_try(weights: str) -> Callable[[Setting, str], dict[str, Any]]:
-    def parameters(setting: Setting, _corpus: str) -> dict[str, Any]:
+def _first_try(weights: str) -> Callable[[Setting, TaskName], dict[str, Any]]:
+    def parameters(setting: Setting, _name: TaskName) -> dict[str, Any]:
         return {"n_components": setting.pick(100, 5), "weights": weights}
 
     return parameters
 
 
-def _searched(weights: str) -> Callable[[Setting, str], dict[str, Any]]:
-    def parameters(setting: Setting, _corpus: str) -> dict[str, Any]:
+def _searched(weights: str) -> Callable[[Setting, TaskName], dict[str, Any]]:
+    def parameters(setting: Setting, _name: TaskName) -> dict[str, Any]:
         small = {"n_components": 5}
         chosen = setting.pick(TUNED[weights], {"lr": small, "glcu": small})
         return {**chosen, "weights": weights}
@@ -284,8 +285,8 @@ def _searched(weights: str) -> Callable[[Setting, str], dict[str, Any]]:
 
 def _sweeps(
     kind: str, n_topics: int, n_iter: int
-) -> Callable[[Setting, str], dict[str, Any]]:
-    def parameters(setting: Setting, _corpus: str) -> dict[str, Any]:
+) -> Callable[[Setting, TaskName], dict[str, Any]]:
+    def parameters(setting: Setting, _name: TaskName) -> dict[str, Any]:
         return {
             "n_components": setting.pick(n_topics, 5),
             "kind": kind,
@@ -302,7 +303,7 @@ def gibbs(job: Job) -> Scores:
     return _embed(job, model)
 
 
-def _vectors(setting: Setting, _corpus: str) -> dict[str, Any]:
+def _vectors(setting: Setting, _name: TaskName) -> dict[str, Any]:
     return {"n_components": setting.pick(100, 5), "n_epochs": setting.pick(20, 2)}
 
 

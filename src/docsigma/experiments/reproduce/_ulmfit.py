@@ -17,7 +17,7 @@ from docsigma.experiments.topic_id import judge
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from docsigma.experiments.reproduce._job import Job, Scores
+    from docsigma.experiments.reproduce._job import Job, Scores, TaskName
     from docsigma.experiments.reproduce._setting import Setting
 
 __all__ = [
@@ -49,9 +49,11 @@ _SMALL: dict[str, Any] = {
     "pretrain_epochs": 1,
     "lm_epochs": 1,
 }
-# Drop-out of language model and classifier, and the classifier's epochs.
+# Drop-out of language model and classifier, and the classifier's epochs: the least
+# cross-entropy of results/ulmfit-dropout.json, for speech.
 _CHOSEN: dict[str, tuple[float, float, int]] = {"20newsgroups": (0.4, 0.4, 12)}
-_CHOSEN_SPEECH = (0.4, 0.4, 30)
+_CHOSEN_WINDOWS = (0.4, 0.6, 12)
+_CHOSEN_SPEECH = (0.4, 0.4, 20)
 
 
 def language_parameters(setting: Setting, corpus: str) -> dict[str, Any]:
@@ -59,16 +61,17 @@ def language_parameters(setting: Setting, corpus: str) -> dict[str, Any]:
     return dict(setting.pick(_LANGUAGE.get(corpus, _SPEECH), _SMALL))
 
 
-def parameters(setting: Setting, corpus: str) -> dict[str, Any]:
+def parameters(setting: Setting, name: TaskName) -> dict[str, Any]:
     """Give the parameters of a row: with published weights the epochs of the paper."""
-    lm_dropout, dropout, n_epochs = _CHOSEN.get(corpus, _CHOSEN_SPEECH)
+    speech = _CHOSEN_SPEECH if name.words is None else _CHOSEN_WINDOWS
+    lm_dropout, dropout, n_epochs = _CHOSEN.get(name.corpus, speech)
     rates = {"lm_dropout": lm_dropout, "classifier_dropout": dropout}
     weights = setting.options.get("ulmfit_weights")
     if weights is not None:
         epochs = {"lm_epochs": 15, "classifier_epochs": 50}
         few = {"lm_epochs": 1, "classifier_epochs": 1}
         return {"weights": str(weights), **rates, **setting.pick(epochs, few)}
-    language = language_parameters(setting, corpus)
+    language = language_parameters(setting, name.corpus)
     return {**language, **rates, "classifier_epochs": setting.pick(n_epochs, 2)}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from docsigma.corpora import available_corpora
 from docsigma.experiments.reproduce import related
 from docsigma.experiments.reproduce._dots import Dots, draw_dots
-from docsigma.experiments.reproduce._job import Job
+from docsigma.experiments.reproduce._job import Job, TaskName
 from docsigma.experiments.reproduce._printed import CITED, FISHER, NEWSGROUPS
 from docsigma.experiments.reproduce._setting import Experiment
 from docsigma.experiments.reproduce._systems import SYSTEMS, System
@@ -31,36 +31,28 @@ TRANSCRIPTS = {
 }
 
 
-def _fill(
-    setting: Setting,
-    record: Record | Plan,
-    corpus: str,
-    window: tuple[int, int] | None = None,
-) -> None:
-    options = {} if window is None else {"words": window}
-    task = setting.task(corpus, **options)
-    named: dict[str, Any] = {"corpus": corpus}
-    if window is not None:
-        named["words"] = list(window)
+def _fill(setting: Setting, record: Record | Plan, named: TaskName) -> None:
+    corpus = named.corpus
+    task = setting.task(corpus, **named.options)
     for name, system in SYSTEMS.items():
         if not setting.wants(name) or corpus not in (system.corpora or (corpus,)):
             continue
         if setting.quick and system.needs and not related.installed(system.needs):
             continue
         for seed in setting.seeds if system.seeded else setting.seeds[:1]:
-            parameters = system.parameters(setting, corpus)
+            parameters = system.parameters(setting, named)
             job = Job(setting, task, corpus, seed, parameters)
 
             def run(system: System = system, job: Job = job) -> dict[str, Any]:
                 return {"scores": system.run(job)}
 
-            key = {**named, "system": name, "seed": seed}
+            key = {**named.key, "system": name, "seed": seed}
             record.row(key, parameters, run, system.needs)
 
 
 def compute_newsgroups(setting: Setting, record: Record | Plan) -> None:
     """Run every system."""
-    _fill(setting, record, "20newsgroups")
+    _fill(setting, record, TaskName("20newsgroups"))
 
 
 def compute_speech(setting: Setting, record: Record | Plan) -> None:
@@ -71,7 +63,7 @@ def compute_speech(setting: Setting, record: Record | Plan) -> None:
         if licensed and (setting.quick or corpus not in at_hand):
             continue
         for window in setting.pick(WINDOWS, WINDOWS[:1]):
-            _fill(setting, record, corpus, window)
+            _fill(setting, record, TaskName(corpus, window))
 
 
 def _scores(rows: list[dict[str, Any]], printed: Any) -> list[list[str]]:
@@ -124,21 +116,20 @@ def table_newsgroups(rows: list[dict[str, Any]]) -> str:
 def table_speech(rows: list[dict[str, Any]]) -> str:
     """Give one table a corpus and window; the printed figures are Fisher's."""
     parts = []
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    groups: dict[TaskName, list[dict[str, Any]]] = {}
     for row in rows:
-        window = row["key"].get("words")
-        named = "whole sides" if window is None else f"words {window[0]} to {window[1]}"
-        groups.setdefault((row["key"]["corpus"], named), []).append(row)
-    for (corpus, named), some in groups.items():
-        transcripts = TRANSCRIPTS[corpus]
+        groups.setdefault(TaskName.of(row["key"]), []).append(row)
+    for named, some in groups.items():
+        transcripts = TRANSCRIPTS[named.corpus]
 
         def printed(model: str, kind: str, transcripts: str = transcripts) -> Any:
             return FISHER.get((transcripts, model, kind))
 
-        whole = named == "whole sides"
+        whole = named.words is None
         lines = _scores(some, printed if whole else lambda *_: None)
         cited = _cited("fisher") if whole and transcripts == "manual" else []
-        parts.append(f"**{corpus}, {named}**\n\n" + markdown(HEADING, [*cited, *lines]))
+        title = f"**{named.corpus}, {named.part}**"
+        parts.append(f"{title}\n\n" + markdown(HEADING, [*cited, *lines]))
     return (
         "The printed figures are of Fisher, which is licensed; Switchboard stands in "
         "for it.\n\n" + "\n\n".join(parts)
@@ -193,15 +184,9 @@ def figure_speech(rows: list[dict[str, Any]]) -> Figure:
     for named, kinds in panels.items():
         corpus = named.split(":")[0]
         for window in WINDOWS:
-            whole = window is None
-            words = None if window is None else list(window)
-            some = [
-                row
-                for row in rows
-                if row["key"]["corpus"] == corpus and row["key"].get("words") == words
-            ]
-            size = 0 if window is None else window[1] - window[0] + 1
-            dots = Dots("whole sides" if whole else f"{size} words")
+            part = TaskName(corpus, window)
+            some = [row for row in rows if TaskName.of(row["key"]) == part]
+            dots = Dots(part.part)
             for system, kind, seen, _ in _runs(some):
                 dots.add(_line(system, kind), [run["accuracy"] for run in seen])
             kinds.append(dots)

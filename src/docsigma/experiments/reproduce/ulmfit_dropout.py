@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from docsigma.experiments.reproduce._dots import Dots, draw_dots
+from docsigma.experiments.reproduce._job import TaskName
 from docsigma.experiments.reproduce._setting import Experiment
 from docsigma.experiments.reproduce._tables import markdown
 from docsigma.experiments.reproduce._ulmfit import (
@@ -33,65 +34,65 @@ class Search:
 
     Attributes
     ----------
-    words : tuple of two ints or None
-        A window of each document.
+    where : TaskName
+        The documents.
     epochs : tuple of int
         Of the classifier, to choose from.
+    language, classifier : tuple of float
+        Rates to choose from.
     """
 
-    words: tuple[int, int] | None
+    where: TaskName
     epochs: tuple[int, ...]
+    language: tuple[float, ...] = RATES
+    classifier: tuple[float, ...] = RATES
 
 
-# Speech is searched where the task is neither easy nor hopeless.
+# Whole sides take several times as long as windows: only what the windows left open.
 SEARCHES = {
-    "20newsgroups": Search(None, (12,)),
-    "switchboard": Search((201, 400), (6, 12, 30)),
+    "20newsgroups": Search(TaskName("20newsgroups"), (12,)),
+    "switchboard": Search(TaskName("switchboard", (201, 400)), (6, 12, 30)),
+    "switchboard-whole": Search(TaskName("switchboard"), (20,), (0.4,), (0.4, 0.6)),
 }
 
 
 def compute(setting: Setting, record: Record | Plan) -> None:
     """Train a language model a rate, and on top of each the classifiers."""
-    for corpus, search in SEARCHES.items():
-        for rate in _rates(setting):
-            if not setting.wants(_system(corpus, rate)):
+    for name, search in SEARCHES.items():
+        for rate in _few(setting, search.language):
+            if not setting.wants(_system(name, rate)):
                 continue
 
-            def run(
-                corpus: str = corpus, search: Search = search, rate: float = rate
-            ) -> dict[str, Any]:
-                return {"tried": _try(setting, corpus, search, rate)}
+            def run(search: Search = search, rate: float = rate) -> dict[str, Any]:
+                return {"tried": _try(setting, search, rate)}
 
-            named: dict[str, Any] = {"corpus": corpus}
-            if search.words is not None:
-                named["words"] = list(search.words)
             seed = setting.seeds[0]
-            parameters = language_parameters(setting, corpus) | {
-                "classifier_dropout": list(_rates(setting)),
+            parameters = language_parameters(setting, search.where.corpus) | {
+                "classifier_dropout": list(_few(setting, search.classifier)),
                 "classifier_epochs": list(_epochs(setting, search)),
                 "held_out": HELD_OUT,
             }
-            record.row({**named, "lm_dropout": rate, "seed": seed}, parameters, run)
+            record.row(
+                {**search.where.key, "lm_dropout": rate, "seed": seed}, parameters, run
+            )
 
 
-def _rates(setting: Setting) -> tuple[float, ...]:
-    return setting.pick(RATES, RATES[:2])
+def _few(setting: Setting, rates: tuple[float, ...]) -> tuple[float, ...]:
+    return setting.pick(rates, rates[:2])
 
 
 def _epochs(setting: Setting, search: Search) -> tuple[int, ...]:
     return setting.pick(search.epochs, (1, 2))
 
 
-def _system(corpus: str, rate: float) -> str:
-    return f"{corpus}-{rate:g}"
+def _system(name: str, rate: float) -> str:
+    return f"{name}-{rate:g}"
 
 
-def _try(
-    setting: Setting, corpus: str, search: Search, lm_dropout: float
-) -> list[dict[str, Any]]:
+def _try(setting: Setting, search: Search, lm_dropout: float) -> list[dict[str, Any]]:
     """Judge every classifier of one language model on the latest fifth."""
-    options = {} if search.words is None else {"words": search.words}
-    task, whole = setting.task(corpus, **options), setting.task(corpus)
+    task = setting.task(search.where.corpus, **search.where.options)
+    whole = setting.task(search.where.corpus)
     texts, labels = task.train_texts, task.train_labels
     assert texts is not None
     assert whole.train_texts is not None
@@ -99,7 +100,7 @@ def _try(
     learned = LearnedLanguage(
         [whole.train_texts[row] for row in seen],
         {
-            **language_parameters(setting, corpus),
+            **language_parameters(setting, search.where.corpus),
             "lm_dropout": lm_dropout,
             "device": setting.device,
             "random_state": setting.seeds[0],
@@ -110,7 +111,7 @@ def _try(
         parts += [texts[row] for row in part], [labels[row] for row in part]
     tried = []
     for n_epochs in _epochs(setting, search):
-        for rate in _rates(setting):
+        for rate in _few(setting, search.classifier):
             chosen = {"classifier_dropout": rate, "classifier_epochs": n_epochs}
             scores = fit_and_judge(learned.classifier(**chosen), *parts)
             tried.append({**chosen, **scores})
@@ -120,10 +121,8 @@ def _try(
 def table(rows: list[dict[str, Any]]) -> str:
     """Give accuracy and cross-entropy on the part held out, a table a corpus."""
     tables = []
-    for corpus in dict.fromkeys(row["key"]["corpus"] for row in rows):
-        mine = [row for row in rows if row["key"]["corpus"] == corpus]
-        window = mine[0]["key"].get("words")
-        where = "" if window is None else f", words {window[0]} to {window[1]}"
+    for where in dict.fromkeys(_where(row) for row in rows):
+        mine = [row for row in rows if _where(row) == where]
         rates = list(dict.fromkeys(x["classifier_dropout"] for x in mine[0]["tried"]))
         heading = [">language model", ">epochs", *(f">classifier {r:g}" for r in rates)]
         lines = []
@@ -134,7 +133,7 @@ def table(rows: list[dict[str, Any]]) -> str:
                 by_epochs.setdefault(one["classifier_epochs"], []).append(shown)
             rate = f"{row['key']['lm_dropout']:g}"
             lines += [[rate, str(n), *cells] for n, cells in by_epochs.items()]
-        tables.append(f"**{corpus}{where}**\n\n" + markdown(heading, lines))
+        tables.append(f"**{where}**\n\n" + markdown(heading, lines))
     explained = (
         "Accuracy, per cent, and cross-entropy on the latest fifth of the training "
         "documents, by the drop-out of language model and classifier and the "
@@ -143,11 +142,16 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n\n".join([explained, *tables])
 
 
+def _where(row: dict[str, Any]) -> str:
+    named = TaskName.of(row["key"])
+    return f"{named.corpus}, {named.part}"
+
+
 def figure(rows: list[dict[str, Any]]) -> Figure:
     """Draw the cross-entropy held out, a dot a classifier's rate."""
     panels: dict[str, list[Dots]] = {}
     for row in rows:
-        kinds = panels.setdefault(f"{row['key']['corpus']}: cross-entropy (nats)", [])
+        kinds = panels.setdefault(f"{_where(row)}: cross-entropy (nats)", [])
         for one in row["tried"]:
             label = f"classifier's drop-out {one['classifier_dropout']:g}"
             dots = next((kind for kind in kinds if kind.label == label), None)
@@ -167,5 +171,9 @@ EXPERIMENT = Experiment(
     compute,
     table,
     figure,
-    systems=tuple(_system(corpus, rate) for corpus in SEARCHES for rate in RATES),
+    systems=tuple(
+        _system(name, rate)
+        for name, search in SEARCHES.items()
+        for rate in search.language
+    ),
 )

@@ -309,6 +309,28 @@ def test_fewer_documents_than_dimensions():
     np.testing.assert_array_equal(glcu.predict(X), [0, 1] * 4)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_components_that_a_model_left_unused_change_nothing(seed):
+    # Their means are zero but for rounding, their variances all but the prior's.
+    random = np.random.default_rng(seed)
+    y = np.arange(150) % 3
+    variance = random.gamma(2, 0.1, size=(150, 4))
+    mean = random.normal(size=(3, 4))[y] + random.normal(size=(150, 4)) * np.sqrt(
+        0.3 + variance
+    )
+    unused = random.normal(size=(150, 20)) * 10.0 ** random.uniform(-25, -4, size=20)
+    unused[:, :3] = 0
+    prior = 0.1 * (1 - 1e-4 * random.random((150, 20)))
+    order = random.permutation(24)
+    wide = np.hstack(
+        [np.hstack([mean, unused])[:, order], np.hstack([variance, prior])[:, order]]
+    )
+    narrow = np.hstack([mean, variance])
+    expected = UncertainGaussianClassifier().fit(narrow, y).predict_proba(narrow)
+    found = UncertainGaussianClassifier().fit(wide, y).predict_proba(wide)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
 def test_some_documents_are_certain(data):
     X, y = data
     X[::2, 4:] = 0

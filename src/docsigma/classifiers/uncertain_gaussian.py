@@ -15,7 +15,11 @@ from docsigma.classifiers._base import BaseGaussianClassifier
 from docsigma.classifiers._covariance import feature_scale, floor_covariance
 from docsigma.classifiers._expectation import expectation_step, log_densities
 from docsigma.classifiers._labels import TrainingLabels
-from docsigma.classifiers._maximization import em_update, scoring_update
+from docsigma.classifiers._maximization import (
+    SMALLEST_EIGENVALUE,
+    em_update,
+    scoring_update,
+)
 from docsigma.classifiers._uncertain_documents import UncertainDocuments, is_posterior
 from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
 from docsigma.exceptions import InputError
@@ -164,6 +168,10 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
             documents = self._from_array(X)
         documents = documents.take(labels.kept)
         scale = feature_scale(documents.mean, labels.weights)
+        # A model may leave components unused, whose means are all but constant. Next
+        # to their uncertainties, a floor that follows the means is lost in rounding.
+        uncertainty = np.diag(documents.mean_covariance(labels.weights))
+        scale = np.maximum(scale, SMALLEST_EIGENVALUE * uncertainty)
         start = GaussianLinearClassifier(regularization=floor)
         start.fit(documents.mean, labels.codes, labels.weights)
         means, covariance = start.means_, start.covariance_

@@ -44,7 +44,10 @@ def tuning() -> str:
         chosen, space = found["parameters"], found["space"]
         counts = {"none": "plain", "log-idf": "weighted"}[chosen["weights"]]
         sizes = ", ".join(map(str, space["n_components"]))
+        words = found.get("words")
+        window = "" if words is None else f", words {words[0]} to {words[1]}"
         cells = [
+            found["corpus"] + window,
             counts,
             found["objective"],
             str(len(found["trials"])),
@@ -55,7 +58,7 @@ def tuning() -> str:
             low, high = space[name]
             cells.append(f"{chosen[name]:.3g} of {low:g} to {high:g}")
         rows.append("|".join(cells))
-    head = "counts|objective|>trials|>held out|>K|>l1|>precision"
+    head = "corpus|counts|objective|>trials|>held out|>K|>l1|>precision"
     return lay_out(head, rows)
 
 

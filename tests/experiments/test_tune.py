@@ -180,6 +180,8 @@ def test_the_command_refuses_in_one_sentence(tmp_path, capsys):
         ("--solver", "magic", "one of fast, paper, got 'magic'"),
         ("--device", "banana", "banana"),
         ("--out", "found.journal", "found.journal is the name of a journal"),
+        ("--words", "a,b", "--words must be whole numbers with commas, got 'a,b'"),
+        ("--words", "1,5", "`synthetic` has no option `words`"),
     ],
 )
 def test_what_cannot_be_searched_leaves_nothing(
@@ -232,3 +234,14 @@ def test_the_command_keeps_its_ranges(tmp_path, capsys):
     assert found["space"]["l1"] == [0.5, 0.6]
     assert 0.5 <= found["parameters"]["l1"] <= 0.6
     assert 2 <= found["parameters"]["prior_precision"] <= 3
+
+
+@pytest.mark.usefixtures("data_folder")
+def test_the_command_searches_in_a_window(tmp_path, capsys):
+    out = tmp_path / "found.json"
+    options = ("--objective", "perplexity", "--components", "2", "--trials", 1)
+    asked = ("tune", "switchboard", "--out", out, *options, "--words")
+    assert "1 <= first <= last, got 5 and 2" in refuse(capsys, *asked, "5,2")
+    assert list(tmp_path.iterdir()) == []
+    succeed(capsys, *asked, "201,210")
+    assert json.loads(out.read_text())["words"] == [201, 210]

@@ -122,3 +122,36 @@ def test_solve_gives_zero_for_zero_and_the_prior_for_empty_documents(problem):
     )
     assert (model.solve(nothing) == 0).all()
     torch.testing.assert_close(model.solve(normals()), normals() / LAM)
+
+
+# Matrices on which MKL gives up, with one thread and with two.
+@pytest.mark.parametrize(("seed", "size", "used"), [(1, 265, 5), (11, 381, 23)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_unused_components_leave_an_eigenbasis(seed, size, used, threads):
+    generator = torch.Generator().manual_seed(seed)
+    torch.randint(2, (2,), generator=generator)
+    rows = torch.randperm(size, generator=generator)[:used]
+    factor = torch.randn(used, used + 5, generator=generator)
+    matrix = torch.zeros(size, size)
+    matrix[rows[:, None], rows] = factor @ factor.t() * 1e-3
+    matrix, before = matrix.double(), torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        values, vectors = curvature._eigen(matrix)
+    finally:
+        torch.set_num_threads(before)
+    unit = torch.eye(size, dtype=torch.float64)
+    torch.testing.assert_close((vectors * values) @ vectors.t(), matrix)
+    torch.testing.assert_close(vectors.t() @ vectors, unit)
+
+
+def test_where_torch_gives_up_numpy_finds_the_basis(problem, monkeypatch):
+    expected = LoadingsBasis(problem.loadings, problem.bias)
+
+    def give_up(_matrix):
+        raise torch.linalg.LinAlgError("failed to converge")
+
+    monkeypatch.setattr(torch.linalg, "eigh", give_up)
+    found = LoadingsBasis(problem.loadings, problem.bias)
+    torch.testing.assert_close(found.values, expected.values)
+    torch.testing.assert_close(found.vectors.abs(), expected.vectors.abs())

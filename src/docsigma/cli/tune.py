@@ -35,6 +35,10 @@ def tune(
     weights: Annotated[
         str, typer.Option(help="Weights of tokens, with commas: none, log-idf.")
     ] = "none",
+    words: Annotated[
+        str | None,
+        typer.Option(help="First and last word of a window, where the corpus has it."),
+    ] = None,
     hold_out: Annotated[
         str,
         typer.Option(help="Documents to judge by: random, or latest of each class."),
@@ -52,14 +56,9 @@ def tune(
     from docsigma.experiments.tune import tune as search
 
     _common.check_positive("--trials", trials)
-    try:
-        sizes = tuple(int(part) for part in components.split(","))
-    except ValueError as error:
-        raise InputError(
-            f"--components must be whole numbers with commas, got {components!r}"
-        ) from error
+    window = {} if words is None else {"words": _whole_numbers("--words", words)}
     space = Space(
-        sizes,
+        _whole_numbers("--components", components),
         _range("--l1", l1),
         _range("--prior-precision", prior_precision),
         tuple(weights.split(",")),
@@ -67,7 +66,7 @@ def tune(
     if out.suffix == ".journal":
         raise InputError(f"--out {out} is the name of a journal: call it .json")
     _common.check_writable(out)
-    documents = load_corpus(corpus)
+    documents = load_corpus(corpus, **window)
     counts, _ = count_parts(documents)
     journal = out.with_suffix(".journal")
     started, before = time.perf_counter(), gpu_work()
@@ -85,7 +84,8 @@ def tune(
             journal=journal,
             say=lambda line: typer.echo(line, err=True),
         )
-    settings: dict[str, Any] = {"corpus": corpus, "objective": objective, "seed": seed}
+    settings: dict[str, Any] = {"corpus": corpus, **window}
+    settings |= {"objective": objective, "seed": seed}
     settings |= {"solver": solver, "hold_out": hold_out, "space": asdict(space)}
     # Those of this run: a search that went on took longer.
     settings["seconds"] = round(time.perf_counter() - started, 2)
@@ -93,6 +93,15 @@ def tune(
     write_tuned(out, found, settings)
     shown = show_parameters(found.parameters)
     typer.echo(f"best of {len(found.trials)}: {shown} ({objective} {found.value:.4f})")
+
+
+def _whole_numbers(option: str, text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError as error:
+        raise InputError(
+            f"{option} must be whole numbers with commas, got {text!r}"
+        ) from error
 
 
 def _range(option: str, text: str) -> tuple[float, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 if TYPE_CHECKING:
@@ -36,10 +37,22 @@ class LoadingsBasis:
         centred = loadings - self.mean
         covariance = centred.t() @ (unigram[:, None] * centred)
         # A CPU does a matrix this small faster than a GPU.
-        values, vectors = torch.linalg.eigh(covariance.double().cpu())
+        values, vectors = _eigen(covariance.double().cpu())
         self.values: Tensor = values.clamp(min=1e-12).to(loadings)
         self.vectors: Tensor = vectors.to(loadings)
         self.variance = covariance.diagonal().clamp(min=0)
+
+
+def _eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues and eigenvectors of a symmetric matrix."""
+    try:
+        values, vectors = torch.linalg.eigh(matrix)
+    except torch.linalg.LinAlgError:  # type: ignore[attr-defined] # not in its stubs
+        # MKL gives up on one in some hundred matrices of many unused components, by the
+        # number of threads on others; numpy brings another library.
+        found = np.linalg.eigh(matrix.numpy())
+        values, vectors = torch.from_numpy(found[0]), torch.from_numpy(found[1])
+    return values, vectors
 
 
 def own_trace(counts: MultinomialCounts, norms: Tensor, linear: Tensor) -> Tensor:

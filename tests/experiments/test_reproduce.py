@@ -8,12 +8,19 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from docsigma.classifiers.ulmfit import ULMFiTClassifier
 from docsigma.exceptions import InputError
-from docsigma.experiments.reproduce import EXPERIMENTS, _ulmfit, related, reproduce
+from docsigma.experiments.reproduce import (
+    EXPERIMENTS,
+    _systems,
+    _ulmfit,
+    related,
+    reproduce,
+)
 from docsigma.experiments.reproduce._job import Job, TaskName
 from docsigma.experiments.reproduce._printed import FISHER, NEWSGROUPS
 from docsigma.experiments.reproduce._record import Record
@@ -22,6 +29,7 @@ from docsigma.experiments.reproduce._systems import SYSTEMS
 from docsigma.experiments.topic_id import Task
 from running import refuse, run, succeed
 
+RESULTS = Path(__file__).parents[2] / "results"
 QUICK = Setting(quick=True, device="cpu", seeds=(0,))
 VARYING = {"seconds", "fit_seconds", "predict_seconds", "date", "versions", "machine"}
 
@@ -101,7 +109,8 @@ def test_a_row_of_other_parameters_is_made_anew(tmp_path):
 
 
 def ulmfit_job(task, corpus, setting=QUICK):
-    return Job(setting, task, corpus, 0, _ulmfit.parameters(setting, TaskName(corpus)))
+    name = TaskName(corpus)
+    return Job(setting, task, name, 0, _ulmfit.parameters(setting, name))
 
 
 def test_a_language_model_once_learned_is_used_again_and_changes_nothing(monkeypatch):
@@ -340,3 +349,39 @@ def test_rows_of_another_experiment_are_not_taken_over(tmp_path):
     with pytest.raises(InputError, match="holds another run"):
         reproduce("convergence", tmp_path / "here", setting, also=[elsewhere])
     assert not (tmp_path / "here" / "convergence.json").exists()
+
+
+def test_tuned_rows_have_what_the_best_of_the_kept_searches_chose():
+    searches = [json.loads(path.read_text()) for path in RESULTS.glob("tune-*.json")]
+    assert len(searches) >= 10
+    best = {}
+    for found in sorted(searches, key=lambda found: -found["value"]):
+        task = "windows" if "words" in found else found["corpus"]
+        task = "sides" if task == "switchboard" else task
+        key = task, found["parameters"]["weights"], found["objective"]
+        best[key] = found["parameters"]
+    chosen = {
+        (*key, objective): parameters
+        for key, choice in _systems.TUNED.items()
+        for objective, parameters in choice.items()
+    }
+    assert chosen.keys() == best.keys()
+    for key, parameters in chosen.items():
+        for name, value in parameters.items():
+            assert value == pytest.approx(best[key][name], rel=1e-3), (key, name)
+
+
+def test_ulmfit_has_on_speech_what_the_kept_search_chose():
+    rows = json.loads((RESULTS / "ulmfit-dropout.json").read_text())["rows"]
+    best = {}
+    for row in rows:
+        for one in row["tried"]:
+            rates = row["key"]["lm_dropout"], one["classifier_dropout"]
+            found = one["cross_entropy"], (*rates, one["classifier_epochs"])
+            task = TaskName.of(row["key"])
+            best[task] = min(best.get(task, found), found)
+    chosen = {
+        TaskName("switchboard"): _ulmfit._CHOSEN_SPEECH,
+        TaskName("switchboard", (201, 400)): _ulmfit._CHOSEN_WINDOWS,
+    }
+    assert {task: found[1] for task, found in best.items()} == chosen

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from docsigma.classifiers._expectation import Expectation
 
-__all__ = ["SMALLEST_EIGENVALUE", "em_update", "scoring_update"]
+__all__ = ["em_update", "scoring_update"]
 
 # Least covariance after a scoring step, relative to what documents vary in all.
-SMALLEST_EIGENVALUE = 1e-8
+_SMALLEST_EIGENVALUE = 1e-8
 
 Parameters = tuple["NDArray[np.float64]", "NDArray[np.float64]"]
 
@@ -79,5 +79,5 @@ def scoring_update(
     target = inverse @ covariance @ inverse.T + step * root.T @ slope @ root
     # In these coordinates the nearest positive matrix is the best one as well.
     values, vectors = np.linalg.eigh((target + target.T) / 2)
-    half = root @ (vectors * np.sqrt(np.maximum(values, SMALLEST_EIGENVALUE)))
+    half = root @ (vectors * np.sqrt(np.maximum(values, _SMALLEST_EIGENVALUE)))
     return means + expectation.mean_step, half @ half.T

@@ -15,11 +15,7 @@ from docsigma.classifiers._base import BaseGaussianClassifier
 from docsigma.classifiers._covariance import feature_scale, floor_covariance
 from docsigma.classifiers._expectation import expectation_step, log_densities
 from docsigma.classifiers._labels import TrainingLabels
-from docsigma.classifiers._maximization import (
-    SMALLEST_EIGENVALUE,
-    em_update,
-    scoring_update,
-)
+from docsigma.classifiers._maximization import em_update, scoring_update
 from docsigma.classifiers._uncertain_documents import UncertainDocuments, is_posterior
 from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
 from docsigma.exceptions import InputError
@@ -30,6 +26,10 @@ if TYPE_CHECKING:
     from docsigma.classifiers._expectation import Expectation
 
 __all__ = ["UncertainGaussianClassifier"]
+
+# A model may leave components unused, whose means are all but constant. Next to their
+# uncertainties, a floor that follows the means alone is lost in rounding.
+_LEAST_SCALE = 1e-8
 
 
 class UncertainGaussianClassifier(BaseGaussianClassifier):
@@ -67,8 +67,9 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         ``"empirical"``: the classes' shares of the training weight.
     regularization : float
         Eigenvalues of the within-class covariance, each feature scaled to
-        variance 1, are raised to this floor, in every M-step. The likelihood is
-        then the largest of all covariances above the floor.
+        variance 1, are raised to this floor, in every M-step. (A feature whose
+        means hardly vary next to its uncertainties is scaled by these.) The
+        likelihood is then the largest of all covariances above the floor.
     tol : float
         EM ends when the mean log likelihood of a document gains less, in nats.
     max_iter : int
@@ -167,11 +168,6 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
             labels = TrainingLabels.check(y, len(X), sample_weight)
             documents = self._from_array(X)
         documents = documents.take(labels.kept)
-        scale = feature_scale(documents.mean, labels.weights)
-        # A model may leave components unused, whose means are all but constant. Next
-        # to their uncertainties, a floor that follows the means is lost in rounding.
-        uncertainty = np.diag(documents.mean_covariance(labels.weights))
-        scale = np.maximum(scale, SMALLEST_EIGENVALUE * uncertainty)
         start = GaussianLinearClassifier(regularization=floor)
         start.fit(documents.mean, labels.codes, labels.weights)
         means, covariance = start.means_, start.covariance_
@@ -183,9 +179,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
                 [np.average(gains, weights=labels.weights)]
             )
         else:
-            means, covariance = self._maximise(
-                documents, labels, means, covariance, scale
-            )
+            means, covariance = self._maximise(documents, labels, means, covariance)
         self._store(labels, means, covariance)
         return self
 
@@ -195,11 +189,13 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         labels: TrainingLabels,
         means: NDArray[np.float64],
         covariance: NDArray[np.float64],
-        scale: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Raise the likelihood until it gains less than `tol`."""
         class_weights = labels.class_weights
         device = choose_device(self.device)
+        uncertainty = np.diag(documents.mean_covariance(labels.weights))
+        scale = feature_scale(documents.mean, labels.weights)
+        scale = np.maximum(scale, _LEAST_SCALE * uncertainty)
 
         def evaluate(means: Any, covariance: Any) -> tuple[Any, Any, Expectation]:
             covariance = floor_covariance(covariance, scale, self.regularization)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -59,7 +60,7 @@ def draw_dots(panels: dict[str, list[Dots]]) -> Figure:
         )
     )
     labels = dict.fromkeys(kind.label for kinds in panels.values() for kind in kinds)
-    colours = dict(zip(labels, figures.PALETTE, strict=False))
+    colours = dict(zip(labels, itertools.cycle(figures.PALETTE), strict=False))
     handles: dict[str, Any] = {}
     height = 1.3 + 0.23 * len(lines)
     drawn, axes_list = figures.blank(3.2 + 3.1 * len(panels), height, len(panels))

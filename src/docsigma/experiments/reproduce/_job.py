@@ -50,8 +50,13 @@ class TaskName:
     def part(self) -> str:
         """Say which part of each document, in words."""
         if self.words is None:
-            return "whole"
+            return "whole documents"
         return f"words {self.words[0]} to {self.words[1]}"
+
+    @property
+    def title(self) -> str:
+        """Say corpus and part."""
+        return f"{self.corpus}, {self.part}"
 
 
 @dataclass(frozen=True)
@@ -64,8 +69,8 @@ class Job:
         Device, and whether the small version is wanted.
     task : Task
         Counts, labels and texts.
-    corpus : str
-        The name of the task's corpus.
+    name : TaskName
+        Corpus and part of the documents.
     seed : int
         Of the run.
     parameters : dict
@@ -74,6 +79,6 @@ class Job:
 
     setting: Setting
     task: Task
-    corpus: str
+    name: TaskName
     seed: int
     parameters: dict[str, Any]

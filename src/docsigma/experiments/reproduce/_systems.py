@@ -50,28 +50,26 @@ CHOSEN: dict[str, dict[str, Any]] = {
     "fisher": SPEECH,
     "fisher-asr": SPEECH,
 }
-# What the kept searches results/tune-*.json chose for the fast solver, by counts and
-# classifier. Windows have what was best for words 201 to 400, and automatic transcripts
-# and Fisher what was best for Switchboard's manual ones.
 Choice = dict[str, dict[str, Any]]
-TUNED: dict[str, Choice] = {
-    "none": {
+# What the kept searches results/tune-*.json chose for the fast solver and either
+# classifier, by task and counts. Windows have what was best for words 201 to 400, and
+# automatic transcripts and Fisher what was best for Switchboard's manual ones.
+TUNED: dict[tuple[str, str], Choice] = {
+    ("20newsgroups", "none"): {
         "lr": {"n_components": 800, "l1": 0.1676, "prior_precision": 28.2},
         "glcu": {"n_components": 800, "l1": 0.05885, "prior_precision": 27.15},
     },
-    "log-idf": {
+    ("20newsgroups", "log-idf"): {
         "lr": {"n_components": 1200, "l1": 0.2014, "prior_precision": 51.49},
         "glcu": {"n_components": 800, "l1": 0.1016, "prior_precision": 207.6},
     },
-}
-TUNED_SPEECH: dict[str, Choice] = {
-    "whole": {
-        "lr": {"n_components": 100, "l1": 1.0, "prior_precision": 10.0},
-        "glcu": {"n_components": 100, "l1": 1.0, "prior_precision": 10.0},
+    ("sides", "log-idf"): {
+        "lr": {"n_components": 400, "l1": 0.1898, "prior_precision": 242.7},
+        "glcu": {"n_components": 400, "l1": 2.207, "prior_precision": 87.02},
     },
-    "windows": {
-        "lr": {"n_components": 100, "l1": 1.0, "prior_precision": 10.0},
-        "glcu": {"n_components": 100, "l1": 1.0, "prior_precision": 10.0},
+    ("windows", "log-idf"): {
+        "lr": {"n_components": 200, "l1": 0.8327, "prior_precision": 12.97},
+        "glcu": {"n_components": 200, "l1": 0.08776, "prior_precision": 112.9},
     },
 }
 QUICK: dict[str, Any] = {"K": 5, "l1": 0.1, "passes": 20}
@@ -288,14 +286,11 @@ def _first_try(weights: str) -> Callable[[Setting, TaskName], dict[str, Any]]:
 
 def _searched(weights: str) -> Callable[[Setting, TaskName], dict[str, Any]]:
     def parameters(setting: Setting, name: TaskName) -> dict[str, Any]:
-        chosen = TUNED_SPEECH["whole" if name.words is None else "windows"]
-        if name.corpus == "20newsgroups":
-            chosen = TUNED[weights]
+        speech = "sides" if name.words is None else "windows"
+        task = name.corpus if (name.corpus, weights) in TUNED else speech
         small = {"n_components": 5}
-        return {
-            **setting.pick(chosen, {"lr": small, "glcu": small}),
-            "weights": weights,
-        }
+        choice = setting.pick(TUNED[task, weights], {"lr": small, "glcu": small})
+        return {**choice, "weights": weights}
 
     return parameters
 

@@ -112,10 +112,10 @@ def run(job: Job) -> Scores:
     Without published weights the language model is trained on the whole training
     documents, also where the task is windows.
     """
-    task = job.task
-    texts, whole = task.train_texts, job.setting.task(job.corpus).train_texts
+    task, corpus = job.task, job.name.corpus
+    texts, whole = task.train_texts, job.setting.task(corpus).train_texts
     if texts is None or whole is None or task.test_texts is None:
-        raise InputError(f"the corpus {job.corpus} has no texts, ULMFiT needs them")
+        raise InputError(f"the corpus {corpus} has no texts, ULMFiT needs them")
     parts = texts, task.train_labels, task.test_texts, task.test_labels
     given = {
         **job.parameters,
@@ -128,9 +128,9 @@ def run(job: Job) -> Scores:
         return {"MLP": scores | {"note": f"pre-trained on {model.pretrained_on_}"}}
     late = {"classifier_dropout", "classifier_epochs"}
     classifier = {name: given.pop(name) for name in late}
-    key = job.corpus, *given.values()
+    key = corpus, *given.values()
     if key not in _LEARNED:
-        for other in [other for other in _LEARNED if other[0] != job.corpus]:
+        for other in [other for other in _LEARNED if other[0] != corpus]:
             del _LEARNED[other]
         _LEARNED[key] = LearnedLanguage(whole, given)
     learned = _LEARNED[key]

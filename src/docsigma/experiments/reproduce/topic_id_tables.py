@@ -31,22 +31,22 @@ TRANSCRIPTS = {
 }
 
 
-def _fill(setting: Setting, record: Record | Plan, named: TaskName) -> None:
-    corpus = named.corpus
-    task = setting.task(corpus, **named.options)
-    for name, system in SYSTEMS.items():
-        if not setting.wants(name) or corpus not in (system.corpora or (corpus,)):
+def _fill(setting: Setting, record: Record | Plan, name: TaskName) -> None:
+    task = setting.task(name.corpus, **name.options)
+    for called, system in SYSTEMS.items():
+        corpora = system.corpora or (name.corpus,)
+        if not setting.wants(called) or name.corpus not in corpora:
             continue
         if setting.quick and system.needs and not related.installed(system.needs):
             continue
         for seed in setting.seeds if system.seeded else setting.seeds[:1]:
-            parameters = system.parameters(setting, named)
-            job = Job(setting, task, corpus, seed, parameters)
+            parameters = system.parameters(setting, name)
+            job = Job(setting, task, name, seed, parameters)
 
             def run(system: System = system, job: Job = job) -> dict[str, Any]:
                 return {"scores": system.run(job)}
 
-            key = {**named.key, "system": name, "seed": seed}
+            key = {**name.key, "system": called, "seed": seed}
             record.row(key, parameters, run, system.needs)
 
 
@@ -119,17 +119,17 @@ def table_speech(rows: list[dict[str, Any]]) -> str:
     groups: dict[TaskName, list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault(TaskName.of(row["key"]), []).append(row)
-    for named, some in groups.items():
-        transcripts = TRANSCRIPTS[named.corpus]
+    for task, some in groups.items():
+        transcripts = TRANSCRIPTS[task.corpus]
 
         def printed(model: str, kind: str, transcripts: str = transcripts) -> Any:
             return FISHER.get((transcripts, model, kind))
 
-        whole = named.words is None
+        whole = task.words is None
         lines = _scores(some, printed if whole else lambda *_: None)
         cited = _cited("fisher") if whole and transcripts == "manual" else []
-        title = f"**{named.corpus}, {named.part}**"
-        parts.append(f"{title}\n\n" + markdown(HEADING, [*cited, *lines]))
+        found = markdown(HEADING, [*cited, *lines])
+        parts.append(f"**{task.title}**\n\n{found}")
     return (
         "The printed figures are of Fisher, which is licensed; Switchboard stands in "
         "for it.\n\n" + "\n\n".join(parts)
@@ -184,9 +184,9 @@ def figure_speech(rows: list[dict[str, Any]]) -> Figure:
     for named, kinds in panels.items():
         corpus = named.split(":")[0]
         for window in WINDOWS:
-            part = TaskName(corpus, window)
-            some = [row for row in rows if TaskName.of(row["key"]) == part]
-            dots = Dots(part.part)
+            task = TaskName(corpus, window)
+            some = [row for row in rows if TaskName.of(row["key"]) == task]
+            dots = Dots(task.part)
             for system, kind, seen, _ in _runs(some):
                 dots.add(_line(system, kind), [run["accuracy"] for run in seen])
             kinds.append(dots)

@@ -34,21 +34,22 @@ class Search:
 
     Attributes
     ----------
-    where : TaskName
+    name : TaskName
         The documents.
     epochs : tuple of int
         Of the classifier, to choose from.
-    language, classifier : tuple of float
+    lm_dropout, classifier_dropout : tuple of float
         Rates to choose from.
     """
 
-    where: TaskName
+    name: TaskName
     epochs: tuple[int, ...]
-    language: tuple[float, ...] = RATES
-    classifier: tuple[float, ...] = RATES
+    lm_dropout: tuple[float, ...] = RATES
+    classifier_dropout: tuple[float, ...] = RATES
 
 
-# Whole sides take several times as long as windows: only what the windows left open.
+# Whole sides take several times as long as windows: only the language model that was
+# best there, and one number of epochs.
 SEARCHES = {
     "20newsgroups": Search(TaskName("20newsgroups"), (12,)),
     "switchboard": Search(TaskName("switchboard", (201, 400)), (6, 12, 30)),
@@ -58,22 +59,22 @@ SEARCHES = {
 
 def compute(setting: Setting, record: Record | Plan) -> None:
     """Train a language model a rate, and on top of each the classifiers."""
-    for name, search in SEARCHES.items():
-        for rate in _few(setting, search.language):
-            if not setting.wants(_system(name, rate)):
+    for label, search in SEARCHES.items():
+        for rate in _few(setting, search.lm_dropout):
+            if not setting.wants(_system(label, rate)):
                 continue
 
             def run(search: Search = search, rate: float = rate) -> dict[str, Any]:
                 return {"tried": _try(setting, search, rate)}
 
             seed = setting.seeds[0]
-            parameters = language_parameters(setting, search.where.corpus) | {
-                "classifier_dropout": list(_few(setting, search.classifier)),
+            parameters = language_parameters(setting, search.name.corpus) | {
+                "classifier_dropout": list(_few(setting, search.classifier_dropout)),
                 "classifier_epochs": list(_epochs(setting, search)),
                 "held_out": HELD_OUT,
             }
             record.row(
-                {**search.where.key, "lm_dropout": rate, "seed": seed}, parameters, run
+                {**search.name.key, "lm_dropout": rate, "seed": seed}, parameters, run
             )
 
 
@@ -85,14 +86,14 @@ def _epochs(setting: Setting, search: Search) -> tuple[int, ...]:
     return setting.pick(search.epochs, (1, 2))
 
 
-def _system(name: str, rate: float) -> str:
-    return f"{name}-{rate:g}"
+def _system(label: str, rate: float) -> str:
+    return f"{label}-{rate:g}"
 
 
 def _try(setting: Setting, search: Search, lm_dropout: float) -> list[dict[str, Any]]:
     """Judge every classifier of one language model on the latest fifth."""
-    task = setting.task(search.where.corpus, **search.where.options)
-    whole = setting.task(search.where.corpus)
+    task = setting.task(search.name.corpus, **search.name.options)
+    whole = setting.task(search.name.corpus)
     texts, labels = task.train_texts, task.train_labels
     assert texts is not None
     assert whole.train_texts is not None
@@ -100,7 +101,7 @@ def _try(setting: Setting, search: Search, lm_dropout: float) -> list[dict[str, 
     learned = LearnedLanguage(
         [whole.train_texts[row] for row in seen],
         {
-            **language_parameters(setting, search.where.corpus),
+            **language_parameters(setting, search.name.corpus),
             "lm_dropout": lm_dropout,
             "device": setting.device,
             "random_state": setting.seeds[0],
@@ -111,7 +112,7 @@ def _try(setting: Setting, search: Search, lm_dropout: float) -> list[dict[str, 
         parts += [texts[row] for row in part], [labels[row] for row in part]
     tried = []
     for n_epochs in _epochs(setting, search):
-        for rate in _few(setting, search.classifier):
+        for rate in _few(setting, search.classifier_dropout):
             chosen = {"classifier_dropout": rate, "classifier_epochs": n_epochs}
             scores = fit_and_judge(learned.classifier(**chosen), *parts)
             tried.append({**chosen, **scores})
@@ -119,10 +120,10 @@ def _try(setting: Setting, search: Search, lm_dropout: float) -> list[dict[str, 
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Give accuracy and cross-entropy on the part held out, a table a corpus."""
+    """Give accuracy and cross-entropy on the part held out, a table a task."""
     tables = []
-    for where in dict.fromkeys(_where(row) for row in rows):
-        mine = [row for row in rows if _where(row) == where]
+    for title in dict.fromkeys(_title(row) for row in rows):
+        mine = [row for row in rows if _title(row) == title]
         rates = list(dict.fromkeys(x["classifier_dropout"] for x in mine[0]["tried"]))
         heading = [">language model", ">epochs", *(f">classifier {r:g}" for r in rates)]
         lines = []
@@ -133,7 +134,7 @@ def table(rows: list[dict[str, Any]]) -> str:
                 by_epochs.setdefault(one["classifier_epochs"], []).append(shown)
             rate = f"{row['key']['lm_dropout']:g}"
             lines += [[rate, str(n), *cells] for n, cells in by_epochs.items()]
-        tables.append(f"**{where}**\n\n" + markdown(heading, lines))
+        tables.append(f"**{title}**\n\n" + markdown(heading, lines))
     explained = (
         "Accuracy, per cent, and cross-entropy on the latest fifth of the training "
         "documents, by the drop-out of language model and classifier and the "
@@ -142,16 +143,15 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n\n".join([explained, *tables])
 
 
-def _where(row: dict[str, Any]) -> str:
-    named = TaskName.of(row["key"])
-    return f"{named.corpus}, {named.part}"
+def _title(row: dict[str, Any]) -> str:
+    return TaskName.of(row["key"]).title
 
 
 def figure(rows: list[dict[str, Any]]) -> Figure:
     """Draw the cross-entropy held out, a dot a classifier's rate."""
     panels: dict[str, list[Dots]] = {}
     for row in rows:
-        kinds = panels.setdefault(f"{_where(row)}: cross-entropy (nats)", [])
+        kinds = panels.setdefault(f"{_title(row)}: cross-entropy (nats)", [])
         for one in row["tried"]:
             label = f"classifier's drop-out {one['classifier_dropout']:g}"
             dots = next((kind for kind in kinds if kind.label == label), None)
@@ -172,8 +172,8 @@ EXPERIMENT = Experiment(
     table,
     figure,
     systems=tuple(
-        _system(name, rate)
-        for name, search in SEARCHES.items()
-        for rate in search.language
+        _system(label, rate)
+        for label, search in SEARCHES.items()
+        for rate in search.lm_dropout
     ),
 )

@@ -15,6 +15,8 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 from table_parts import table as lay_out
 
+from docsigma.experiments.reproduce._job import TaskName
+
 RESULTS = Path(__file__).parents[2] / "results"
 _TUNING = "{{ tuning }}"
 _MARK = re.compile(r"^\{\{ result ([\w-]+) \}\}$", re.MULTILINE)
@@ -44,10 +46,8 @@ def tuning() -> str:
         chosen, space = found["parameters"], found["space"]
         counts = {"none": "plain", "log-idf": "weighted"}[chosen["weights"]]
         sizes = ", ".join(map(str, space["n_components"]))
-        words = found.get("words")
-        window = "" if words is None else f", words {words[0]} to {words[1]}"
         cells = [
-            found["corpus"] + window,
+            TaskName.of(found).title,
             counts,
             found["objective"],
             str(len(found["trials"])),

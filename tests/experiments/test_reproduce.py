@@ -356,9 +356,8 @@ def test_tuned_rows_have_what_the_best_of_the_kept_searches_chose():
     assert len(searches) >= 10
     best = {}
     for found in sorted(searches, key=lambda found: -found["value"]):
-        task = "windows" if "words" in found else found["corpus"]
-        task = "sides" if task == "switchboard" else task
-        key = task, found["parameters"]["weights"], found["objective"]
+        kind = TaskName.of(found).kind
+        key = kind, found["parameters"]["weights"], found["objective"]
         best[key] = found["parameters"]
     chosen = {
         (*key, objective): parameters
@@ -381,7 +380,7 @@ def test_ulmfit_has_on_speech_what_the_kept_search_chose():
             task = TaskName.of(row["key"])
             best[task] = min(best.get(task, found), found)
     chosen = {
-        TaskName("switchboard"): _ulmfit._CHOSEN_SPEECH,
-        TaskName("switchboard", (201, 400)): _ulmfit._CHOSEN_WINDOWS,
+        TaskName("switchboard"): _ulmfit.CHOSEN["sides"],
+        TaskName("switchboard", (201, 400)): _ulmfit.CHOSEN["windows"],
     }
     assert {task: found[1] for task, found in best.items()} == chosen

@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from docsigma.corpora import load_corpus
 from docsigma.exceptions import InputError
 from docsigma.experiments.reproduce._setting import Setting
 from docsigma.experiments.tune import Space, divide, tune
@@ -245,3 +246,16 @@ def test_the_command_searches_in_a_window(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
     succeed(capsys, *asked, "201,210")
     assert json.loads(out.read_text())["words"] == [201, 210]
+
+
+@pytest.mark.usefixtures("data_folder")
+@pytest.mark.parametrize(
+    ("hold_out", "close", "of"), [("latest", 12, 230), ("random", 193, 231)]
+)
+def test_the_latest_sides_have_few_other_sides_in_training(hold_out, close, of):
+    # As docs/reproduced.md says.
+    train = load_corpus("switchboard").train
+    calls = [name.rsplit("-", 1)[0] for name in train.ids]
+    seen, unseen = divide(len(calls), train.labels, 0.2, hold_out, 0)
+    known = {calls[row] for row in seen}
+    assert (sum(calls[row] in known for row in unseen), len(unseen)) == (close, of)

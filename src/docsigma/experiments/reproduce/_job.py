@@ -47,6 +47,13 @@ class TaskName:
         return cls(key["corpus"], None if words is None else (words[0], words[1]))
 
     @property
+    def kind(self) -> str:
+        """What parameters are chosen for: 20 Newsgroups, sides of calls or windows."""
+        if self.corpus == "20newsgroups":
+            return self.corpus
+        return "sides" if self.words is None else "windows"
+
+    @property
     def part(self) -> str:
         """Say which part of each document, in words."""
         if self.words is None:

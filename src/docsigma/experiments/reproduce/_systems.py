@@ -52,8 +52,8 @@ CHOSEN: dict[str, dict[str, Any]] = {
 }
 Choice = dict[str, dict[str, Any]]
 # What the kept searches results/tune-*.json chose for the fast solver and either
-# classifier, by task and counts. Windows have what was best for words 201 to 400, and
-# automatic transcripts and Fisher what was best for Switchboard's manual ones.
+# classifier, by kind of task and counts. Windows have what was best for words 201 to
+# 400, and automatic transcripts and Fisher what was best for Switchboard's manual ones.
 TUNED: dict[tuple[str, str], Choice] = {
     ("20newsgroups", "none"): {
         "lr": {"n_components": 800, "l1": 0.1676, "prior_precision": 28.2},
@@ -286,10 +286,8 @@ def _first_try(weights: str) -> Callable[[Setting, TaskName], dict[str, Any]]:
 
 def _searched(weights: str) -> Callable[[Setting, TaskName], dict[str, Any]]:
     def parameters(setting: Setting, name: TaskName) -> dict[str, Any]:
-        speech = "sides" if name.words is None else "windows"
-        task = name.corpus if (name.corpus, weights) in TUNED else speech
         small = {"n_components": 5}
-        choice = setting.pick(TUNED[task, weights], {"lr": small, "glcu": small})
+        choice = setting.pick(TUNED[name.kind, weights], {"lr": small, "glcu": small})
         return {**choice, "weights": weights}
 
     return parameters

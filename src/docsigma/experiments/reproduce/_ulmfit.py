@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from docsigma.experiments.reproduce._setting import Setting
 
 __all__ = [
+    "CHOSEN",
     "LearnedLanguage",
     "fit_and_judge",
     "language_parameters",
@@ -51,9 +52,11 @@ _SMALL: dict[str, Any] = {
 }
 # Drop-out of language model and classifier, and the classifier's epochs: the least
 # cross-entropy of results/ulmfit-dropout.json, for speech.
-_CHOSEN: dict[str, tuple[float, float, int]] = {"20newsgroups": (0.4, 0.4, 12)}
-_CHOSEN_WINDOWS = (0.4, 0.6, 12)
-_CHOSEN_SPEECH = (0.4, 0.4, 20)
+CHOSEN: dict[str, tuple[float, float, int]] = {
+    "20newsgroups": (0.4, 0.4, 12),
+    "sides": (0.4, 0.4, 20),
+    "windows": (0.4, 0.6, 12),
+}
 
 
 def language_parameters(setting: Setting, corpus: str) -> dict[str, Any]:
@@ -63,8 +66,7 @@ def language_parameters(setting: Setting, corpus: str) -> dict[str, Any]:
 
 def parameters(setting: Setting, name: TaskName) -> dict[str, Any]:
     """Give the parameters of a row: with published weights the epochs of the paper."""
-    speech = _CHOSEN_SPEECH if name.words is None else _CHOSEN_WINDOWS
-    lm_dropout, dropout, n_epochs = _CHOSEN.get(name.corpus, speech)
+    lm_dropout, dropout, n_epochs = CHOSEN[name.kind]
     rates = {"lm_dropout": lm_dropout, "classifier_dropout": dropout}
     weights = setting.options.get("ulmfit_weights")
     if weights is not None:

@@ -16,7 +16,6 @@ from docsigma.classifiers.ulmfit import ULMFiTClassifier
 from docsigma.exceptions import InputError
 from docsigma.experiments.reproduce import (
     EXPERIMENTS,
-    _systems,
     _ulmfit,
     related,
     reproduce,
@@ -349,38 +348,3 @@ def test_rows_of_another_experiment_are_not_taken_over(tmp_path):
     with pytest.raises(InputError, match="holds another run"):
         reproduce("convergence", tmp_path / "here", setting, also=[elsewhere])
     assert not (tmp_path / "here" / "convergence.json").exists()
-
-
-def test_tuned_rows_have_what_the_best_of_the_kept_searches_chose():
-    searches = [json.loads(path.read_text()) for path in RESULTS.glob("tune-*.json")]
-    assert len(searches) >= 10
-    best = {}
-    for found in sorted(searches, key=lambda found: -found["value"]):
-        kind = TaskName.of(found).kind
-        key = kind, found["parameters"]["weights"], found["objective"]
-        best[key] = found["parameters"]
-    chosen = {
-        (*key, objective): parameters
-        for key, choice in _systems.TUNED.items()
-        for objective, parameters in choice.items()
-    }
-    assert chosen.keys() == best.keys()
-    for key, parameters in chosen.items():
-        for name, value in parameters.items():
-            assert value == pytest.approx(best[key][name], rel=1e-3), (key, name)
-
-
-def test_ulmfit_has_on_speech_what_the_kept_search_chose():
-    rows = json.loads((RESULTS / "ulmfit-dropout.json").read_text())["rows"]
-    best = {}
-    for row in rows:
-        for one in row["tried"]:
-            rates = row["key"]["lm_dropout"], one["classifier_dropout"]
-            found = one["cross_entropy"], (*rates, one["classifier_epochs"])
-            task = TaskName.of(row["key"])
-            best[task] = min(best.get(task, found), found)
-    chosen = {
-        TaskName("switchboard"): _ulmfit.CHOSEN["sides"],
-        TaskName("switchboard", (201, 400)): _ulmfit.CHOSEN["windows"],
-    }
-    assert {task: found[1] for task, found in best.items()} == chosen

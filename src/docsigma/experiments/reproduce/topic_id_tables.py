@@ -70,7 +70,7 @@ def _scores(rows: list[dict[str, Any]], printed: Any) -> list[list[str]]:
     lines = []
     for name, kind, seen, size in _runs(rows):
         system = SYSTEMS[name]
-        theirs = printed(system.model, kind)
+        theirs = printed(system.model, _printed_name(kind))
         note = seen[0].get("note", "ours" if system.extension else "")
         lines.append(
             [
@@ -85,6 +85,11 @@ def _scores(rows: list[dict[str, Any]], printed: Any) -> list[list[str]]:
             ]
         )
     return lines
+
+
+def _printed_name(kind: str) -> str:
+    """Give the paper's classifier, of which ours may be a variant."""
+    return kind.split(",")[0]
 
 
 HEADING = [
@@ -169,7 +174,7 @@ def figure_newsgroups(rows: list[dict[str, Any]]) -> Figure:
         ours, printed = Dots("ours"), Dots("printed", hollow=True)
         for system, kind, seen, _ in _runs(rows):
             ours.add(_line(system, kind), [run[score] for run in seen])
-            theirs = NEWSGROUPS.get((SYSTEMS[system].model, kind))
+            theirs = NEWSGROUPS.get((SYSTEMS[system].model, _printed_name(kind)))
             if theirs is not None:
                 printed.add(_line(system, kind), [theirs[number]])
         panels[named] = [ours, printed]

@@ -68,11 +68,12 @@ def render(name: str) -> str:
     table = RESULTS / f"{name}.md"
     if not table.exists():
         return f"```bash\n{command}\n```\n\nNot run at full size yet.\n"
-    rows = json.loads((RESULTS / f"{name}.json").read_text("utf-8"))["rows"]
+    report = json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
+    rows = report["rows"]
     machines = ", ".join(sorted({row["machine"] for row in rows}))
     minutes = sum(row["seconds"] for row in rows) / 60
     took = f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
-    seeds = len({row["key"].get("seed") for row in rows})
+    seeds = len(report["seeds"])
     made = f"Machine: {machines}; {took} for {len(rows)} rows."
     spread = "Means over seeds ± half their range; a figure without ± is of one run."
     parts = [

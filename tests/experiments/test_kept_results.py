@@ -10,6 +10,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from docsigma.classifiers import UncertainGaussianClassifier
+from docsigma.classifiers.ulmfit.tokens import tokenize
+from docsigma.corpora import load_corpus
 from docsigma.experiments.reproduce import EXPERIMENTS, _systems, _ulmfit
 from docsigma.experiments.reproduce._job import TaskName
 from docsigma.experiments.reproduce._printed import NEWSGROUPS
@@ -118,6 +120,15 @@ def test_tuned_rows_have_what_the_best_of_the_kept_searches_chose():
     for key, parameters in chosen.items():
         for name, value in parameters.items():
             assert value == pytest.approx(best[key][name], rel=1e-3), (key, name)
+
+
+def test_what_ulmfit_does_not_read_of_20_newsgroups(data_folder):
+    del data_folder
+    texts = load_corpus("20newsgroups").train.texts
+    lengths = np.array([len(tokenize(text)) for text in texts])
+    behind = np.maximum(lengths - 1400, 0)
+    assert (behind > 0).sum() == 418
+    assert behind.sum() / lengths.sum() == pytest.approx(0.27, abs=0.005)
 
 
 def test_ulmfit_has_on_speech_what_the_kept_search_chose():

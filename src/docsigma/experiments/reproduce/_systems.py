@@ -236,14 +236,14 @@ def smm(job: Job) -> Scores:
 
 
 def _nvdm_parameters(setting: Setting, name: TaskName) -> dict[str, Any]:
-    return nvdm_parameters(setting, _smaller(setting, name)["n_components"])
+    k = _smaller(setting, name)["n_components"]
+    return nvdm_parameters(setting, k, name.corpus)
 
 
 def nvdm(job: Job) -> Scores:
     """Run NVDM with the early stopping of the paper."""
     task, setting = job.task, job.setting
-    k = job.parameters["n_components"]
-    model = make_nvdm(setting, k, job.seed, task.train.shape[0])
+    model = make_nvdm(setting, job.parameters, job.seed)
     stop = EarlyStopping(
         task.train,
         task.train_labels,

@@ -90,7 +90,7 @@ def figure(rows: list[dict[str, Any]]) -> Figure:
 EXPERIMENT = Experiment(
     "convergence",
     "Bound against passes, posteriors starting at variance 1 and 0.1",
-    "Figure 3",
+    "Figure 4",
     compute,
     table,
     figure,

@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 __all__ = ["EXPERIMENT"]
 
 MODELS = {"smm": "l1 SMM", "nvdm": "NVDM", "bayesian-smm": "Bayesian SMM"}
+CORPUS = "switchboard"
 CHECKPOINTS = 20
 
 
 def compute(setting: Setting, record: Record | Plan) -> None:
     """Train three models on speech, and judge each at regular checkpoints."""
-    task = setting.task("switchboard")
+    task = setting.task(CORPUS)
     for seed in setting.seeds:
         for system, name in MODELS.items():
             if not setting.wants(system):
@@ -59,16 +60,13 @@ def compute(setting: Setting, record: Record | Plan) -> None:
 def _parameters(setting: Setting, name: str) -> dict[str, Any]:
     k = setting.pick(100, 5)
     if name == "NVDM":
-        return nvdm_parameters(setting, k)
+        return nvdm_parameters(setting, k, CORPUS)
     return algorithm1_parameters(k, 0.1, setting.pick(1000, 20))
 
 
-def _model(
-    setting: Setting, name: str, seed: int, task: Task, parameters: dict[str, Any]
-) -> Any:
+def _model(setting: Setting, name: str, seed: int, parameters: dict[str, Any]) -> Any:
     if name == "NVDM":
-        k = parameters["n_components"]
-        return make_nvdm(setting, k, seed, task.train.shape[0])
+        return make_nvdm(setting, parameters, seed)
     make = SMM if name == "l1 SMM" else BayesianSMM
     return make(**parameters, device=setting.device, random_state=seed)
 
@@ -76,7 +74,7 @@ def _model(
 def _curve(
     setting: Setting, name: str, seed: int, task: Task, parameters: dict[str, Any]
 ) -> list[dict[str, float]]:
-    model = _model(setting, name, seed, task, parameters)
+    model = _model(setting, name, seed, parameters)
     n_passes = model.max_iter
     every = max(1, n_passes // setting.pick(CHECKPOINTS, 2))
     certain = name == "l1 SMM"
@@ -183,7 +181,7 @@ def figure(rows: list[dict[str, Any]]) -> Figure:
 EXPERIMENT = Experiment(
     "early-stopping",
     "5-fold and test accuracy at checkpoints: SMM, NVDM, Bayesian SMM",
-    "Figure 5",
+    "Figure 6",
     compute,
     table,
     figure,

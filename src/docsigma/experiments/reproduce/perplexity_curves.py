@@ -37,7 +37,7 @@ def compute(setting: Setting, record: Record | Plan) -> None:
                 if not setting.wants(system):
                     continue
 
-                parameters = _parameters(setting, name)
+                parameters = _parameters(setting, corpus, name)
 
                 def curve(
                     name: str = name,
@@ -51,10 +51,10 @@ def compute(setting: Setting, record: Record | Plan) -> None:
                 record.row(key, parameters, curve)
 
 
-def _parameters(setting: Setting, name: str) -> dict[str, Any]:
+def _parameters(setting: Setting, corpus: str, name: str) -> dict[str, Any]:
     k = setting.pick(200, 4)
     if name == "NVDM":
-        return nvdm_parameters(setting, k)
+        return nvdm_parameters(setting, k, corpus)
     return algorithm1_parameters(k, 1.0, setting.pick(1000, 20))
 
 
@@ -63,8 +63,7 @@ def _curve(
 ) -> dict[str, Any]:
     model: Any
     if name == "NVDM":
-        k = parameters["n_components"]
-        model = make_nvdm(setting, k, seed, task.train.shape[0])
+        model = make_nvdm(setting, parameters, seed)
     else:
         model = BayesianSMM(**parameters, device=setting.device, random_state=seed)
     n_passes = model.max_iter
@@ -166,7 +165,7 @@ def figure(rows: list[dict[str, Any]]) -> Figure:
 EXPERIMENT = Experiment(
     "perplexity-curves",
     "Training and test perplexity at checkpoints, Bayesian SMM against NVDM",
-    "Figure 4",
+    "Figure 5",
     compute,
     table,
     figure,

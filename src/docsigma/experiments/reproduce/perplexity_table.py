@@ -57,7 +57,7 @@ def compute(setting: Setting, record: Record | Plan) -> None:
 
 def _parameters(setting: Setting, corpus: str, model: str, k: int) -> dict[str, Any]:
     if model == "NVDM":
-        return nvdm_parameters(setting, k)
+        return nvdm_parameters(setting, k, corpus)
     if model == FAST:
         passes = setting.pick(60, 10)
         return {"n_components": k, "l1": L1[corpus], "max_iter": passes}
@@ -68,8 +68,7 @@ def _judge(
     setting: Setting, model: str, task: Any, seed: int, parameters: dict[str, Any]
 ) -> dict[str, Any]:
     if model == "NVDM":
-        k = parameters["n_components"]
-        nvdm = make_nvdm(setting, k, seed, task.train.shape[0]).fit(task.train)
+        nvdm = make_nvdm(setting, parameters, seed).fit(task.train)
         return {"nvdm": _pair(nvdm.perplexity(task.test, n_draws=20))}
     fitted = BayesianSMM(**parameters, device=setting.device, random_state=seed).fit(
         task.train

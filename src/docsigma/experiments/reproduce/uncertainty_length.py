@@ -92,7 +92,7 @@ def figure(rows: list[dict[str, Any]]) -> Figure:
 EXPERIMENT = Experiment(
     "uncertainty-length",
     "Trace of the covariance against document length",
-    "Figure 6",
+    "Figure 7",
     compute,
     table,
     figure,

@@ -8,18 +8,12 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from docsigma.classifiers.ulmfit import ULMFiTClassifier
 from docsigma.exceptions import InputError
-from docsigma.experiments.reproduce import (
-    EXPERIMENTS,
-    _ulmfit,
-    related,
-    reproduce,
-)
+from docsigma.experiments.reproduce import EXPERIMENTS, _ulmfit, related, reproduce
 from docsigma.experiments.reproduce._job import Job, TaskName
 from docsigma.experiments.reproduce._printed import FISHER, NEWSGROUPS
 from docsigma.experiments.reproduce._record import Record
@@ -28,7 +22,6 @@ from docsigma.experiments.reproduce._systems import SYSTEMS
 from docsigma.experiments.topic_id import Task
 from running import refuse, run, succeed
 
-RESULTS = Path(__file__).parents[2] / "results"
 QUICK = Setting(quick=True, device="cpu", seeds=(0,))
 VARYING = {"seconds", "fit_seconds", "predict_seconds", "date", "versions", "machine"}
 

@@ -136,13 +136,11 @@ def classify(
     ``"glcu-stopped"`` is GLCU after the ten steps of EM of the authors' code.
     """
     means = train.mean, test.mean
-    stopped = UncertainGaussianClassifier(
-        max_iter=AUTHORS_STEPS, tol=0, accelerate=False
-    )
+    em: dict[str, Any] = {"max_iter": AUTHORS_STEPS, "tol": 0, "accelerate": False}
     known: dict[str, tuple[Any, Any]] = {
         "glc": (GaussianLinearClassifier(), means),
         "glcu": (UncertainGaussianClassifier(tol=1e-5), (train, test)),
-        "glcu-stopped": (stopped, (train, test)),
+        "glcu-stopped": (UncertainGaussianClassifier(**em), (train, test)),
         "lr": (CrossValidatedLogisticRegression(), means),
     }
     results = {}
@@ -150,7 +148,7 @@ def classify(
         classifier, inputs = known[name]
         started = time.perf_counter()
         with warnings.catch_warnings():
-            if classifier is stopped:
+            if name == "glcu-stopped":
                 # It is meant not to converge.
                 warnings.simplefilter("ignore", ConvergenceWarning)
             classifier.fit(inputs[0], train_labels)

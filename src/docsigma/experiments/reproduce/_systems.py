@@ -206,6 +206,7 @@ def _algorithm1(setting: Setting, name: TaskName) -> dict[str, Any]:
 
 
 def _proposed(setting: Setting, name: TaskName) -> dict[str, Any]:
+    # The steps stand in the row: with others it would be made anew.
     return _algorithm1(setting, name) | {"glcu_steps": AUTHORS_STEPS}
 
 

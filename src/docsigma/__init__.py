@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from docsigma.corpora import read_documents as read_documents
     from docsigma.counts import Vocabulary as Vocabulary
     from docsigma.exceptions import InputError as InputError
+    from docsigma.gaussian_prior import GaussianPrior as GaussianPrior
     from docsigma.metrics import Perplexity as Perplexity
     from docsigma.models import NVDM as NVDM
     from docsigma.models import SMM as SMM
@@ -46,6 +47,7 @@ _HOME = {
     "Documents": "docsigma.corpora",
     "GaussianLinearClassifier": "docsigma.classifiers",
     "GaussianPosterior": "docsigma.posterior",
+    "GaussianPrior": "docsigma.gaussian_prior",
     "InputError": "docsigma.exceptions",
     "NVDM": "docsigma.models",
     "Perplexity": "docsigma.metrics",

@@ -1,0 +1,225 @@
+"""The Gaussian that embeddings are drawn from before any word is seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from docsigma.exceptions import InputError
+
+__all__ = ["GaussianPrior"]
+
+Array = NDArray[np.float64]
+# Entries of a precision and of its transpose may differ by this much, relative to the
+# geometric mean of the two diagonal entries: a product in float32 rounds that far.
+SYMMETRY = 1e-5
+FORMS = ("isotropic", "diagonal", "full")
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class GaussianPrior:
+    r"""A prior :math:`p(w) = N(m_0, \Lambda^{-1})` over document embeddings.
+
+    An instance never changes. Two are equal if their means and precision matrices
+    are, in whichever form the precision was given.
+
+    Parameters
+    ----------
+    mean : array of shape (n_components,)
+        :math:`m_0`.
+    precision : float or array of shape (n_components,) or (n_components, n_components)
+        :math:`\Lambda`: one number for all dimensions, one per dimension, or a
+        symmetric positive definite matrix.
+
+    Attributes
+    ----------
+    mean : array of float64, shape (n_components,)
+    precision : array of float64
+        In the form it was given: of shape (), (n_components,) or
+        (n_components, n_components).
+
+    Examples
+    --------
+    >>> prior = GaussianPrior([0.0, 1.0], [4.0, 2.0])
+    >>> prior
+    GaussianPrior(2 components, diagonal precision)
+    >>> prior.precision_matrix().tolist()
+    [[4.0, 0.0], [0.0, 2.0]]
+    >>> prior == GaussianPrior([0.0, 1.0], [[4.0, 0.0], [0.0, 2.0]])
+    True
+    """
+
+    mean: Array
+    precision: Array
+
+    def __init__(self, mean: ArrayLike, precision: ArrayLike) -> None:
+        # Frozen: attributes are set past the class's own __setattr__.
+        object.__setattr__(self, "mean", _checked_mean(mean))
+        checked = _checked_precision(precision, self.n_components)
+        object.__setattr__(self, "precision", checked)
+        for array in (self.mean, self.precision):
+            array.flags.writeable = False
+
+    @classmethod
+    def isotropic(cls, precision: float, n_components: int) -> GaussianPrior:
+        r"""Return the prior :math:`N(0, I/\lambda)` of the paper.
+
+        Examples
+        --------
+        >>> GaussianPrior.isotropic(10.0, n_components=3)
+        GaussianPrior(3 components, isotropic precision 10)
+        """
+        return cls(np.zeros(n_components), float(precision))
+
+    def __repr__(self) -> str:
+        value = f" {self.precision:g}" if self.form == "isotropic" else ""
+        return (
+            f"GaussianPrior({self.n_components} components, {self.form} "
+            f"precision{value})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GaussianPrior):
+            return NotImplemented
+        return self.difference(other) is None
+
+    def __hash__(self) -> int:
+        # The mean alone: equal priors may hold their precisions in different forms.
+        return hash(tuple(self.mean.tolist()))
+
+    @property
+    def n_components(self) -> int:
+        """Size of an embedding."""
+        return int(self.mean.shape[0])
+
+    @property
+    def form(self) -> str:
+        """How the precision is held: "isotropic", "diagonal" or "full"."""
+        return FORMS[self.precision.ndim]
+
+    def precision_diagonal(self) -> Array:
+        """Return the diagonal of the precision, of shape (n_components,)."""
+        if self.form == "full":
+            return self.precision.diagonal().copy()
+        return np.broadcast_to(self.precision, self.mean.shape).copy()
+
+    def precision_matrix(self) -> Array:
+        """Return the precision as a matrix, whatever its form."""
+        if self.form == "full":
+            return self.precision.copy()
+        return np.diag(self.precision_diagonal())
+
+    def times_precision(self, vectors: ArrayLike) -> Array:
+        r"""Return :math:`\Lambda v` for each row :math:`v`, or for one vector.
+
+        Examples
+        --------
+        >>> prior = GaussianPrior([1.0, 1.0], [[2.0, 1.0], [1.0, 3.0]])
+        >>> prior.times_precision(prior.mean).tolist()
+        [3.0, 4.0]
+        """
+        rows = np.asarray(vectors, dtype=np.float64)
+        if self.form == "full":
+            return np.asarray(rows @ self.precision)
+        return np.asarray(rows * self.precision)
+
+    def log_determinant(self) -> float:
+        r"""Return :math:`\log|\Lambda|`.
+
+        Examples
+        --------
+        >>> round(GaussianPrior.isotropic(10.0, 3).log_determinant(), 4)
+        6.9078
+        """
+        if self.form == "full":
+            return float(np.linalg.slogdet(self.precision)[1])
+        return float(np.log(self.precision_diagonal()).sum())
+
+    def difference(self, other: GaussianPrior) -> str | None:
+        """Return where `other` differs first, in words; None if it is equal.
+
+        Examples
+        --------
+        >>> prior = GaussianPrior.isotropic(10.0, 3)
+        >>> prior.difference(GaussianPrior.isotropic(2.0, 3))
+        'precision 10.0 and 2.0 at [0]'
+        """
+        if self is other:
+            return None
+        if self.n_components != other.n_components:
+            return f"{self.n_components} and {other.n_components} components"
+        if "full" in (self.form, other.form):
+            precisions = self.precision_matrix(), other.precision_matrix()
+        else:
+            precisions = self.precision_diagonal(), other.precision_diagonal()
+        pairs = {"mean": (self.mean, other.mean), "precision": precisions}
+        for name, (ours, theirs) in pairs.items():
+            places = np.argwhere(ours != theirs)
+            if len(places):
+                at = tuple(places[0].tolist())
+                return f"{name} {ours[at]} and {theirs[at]} at {list(at)}"
+        return None
+
+
+def _checked_mean(values: ArrayLike) -> Array:
+    mean = np.array(values, dtype=np.float64)
+    if mean.ndim != 1 or not len(mean):
+        raise InputError(
+            f"`mean` of a prior must have the shape (n_components,), got {mean.shape}"
+        )
+    _check_finite("mean", mean)
+    return mean
+
+
+def _checked_precision(values: ArrayLike, n_components: int) -> Array:
+    precision = np.array(values, dtype=np.float64)
+    allowed = [(), (n_components,), (n_components, n_components)]
+    if precision.shape not in allowed:
+        vector, matrix = allowed[1:]
+        raise InputError(
+            f"`precision` of a prior must be a number or have the shape {vector} or "
+            f"{matrix}, got {precision.shape}"
+        )
+    _check_finite("precision", precision)
+    diagonal = precision.diagonal() if precision.ndim == 2 else precision
+    if not (diagonal > 0).all():
+        place = np.argwhere(~(diagonal > 0))[0].tolist()
+        where = f" at {place * 2 if precision.ndim == 2 else place}" if place else ""
+        raise InputError(
+            f"`precision` of a prior must be positive, got "
+            f"{diagonal[tuple(place)]:g}{where}"
+        )
+    return _symmetric(precision) if precision.ndim == 2 else precision
+
+
+def _symmetric(precision: Array) -> Array:
+    """Return the matrix without its rounding errors, if it is positive definite."""
+    scale = np.sqrt(precision.diagonal())
+    apart = np.abs(precision - precision.T) > SYMMETRY * np.outer(scale, scale)
+    if apart.any():
+        i, j = np.argwhere(apart)[0].tolist()
+        raise InputError(
+            f"`precision` of a prior must be symmetric, got {precision[i, j]} at "
+            f"{[i, j]} and {precision[j, i]} at {[j, i]}"
+        )
+    precision = (precision + precision.T) / 2
+    try:
+        np.linalg.cholesky(precision)
+    except np.linalg.LinAlgError as error:
+        smallest = np.linalg.eigvalsh(precision)[0]
+        raise InputError(
+            "`precision` of a prior must be positive definite, its smallest "
+            f"eigenvalue is {smallest:g}"
+        ) from error
+    return precision
+
+
+def _check_finite(name: str, array: Array) -> None:
+    if not np.isfinite(array).all():
+        place = np.argwhere(~np.isfinite(array))[0].tolist()
+        where = f" at {place}" if place else ""
+        raise InputError(
+            f"`{name}` of a prior must be finite, got {array[tuple(place)]}{where}"
+        )

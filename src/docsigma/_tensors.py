@@ -25,7 +25,8 @@ def write_tensors(
     metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Write `arrays` to `path`, whole or not at all."""
-    contiguous = {name: np.ascontiguousarray(value) for name, value in arrays.items()}
+    # Not np.ascontiguousarray: it makes a vector of a number.
+    contiguous = {name: np.asarray(value, order="C") for name, value in arrays.items()}
     data = save(contiguous, {"format": "docsigma", **(metadata or {})})
     with atomic_file(path) as temporary:
         temporary.write_bytes(data)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from docsigma._tensors import read_tensors, write_tensors
 from docsigma.exceptions import InputError
+from docsigma.gaussian_prior import GaussianPrior
 
 if TYPE_CHECKING:
     import os
@@ -21,10 +22,11 @@ KIND = "gaussian-posterior"
 
 
 class GaussianPosterior:
-    r"""One Gaussian a document: :math:`q(w_d) = N(\nu_d, \Sigma_d)`.
+    r"""One Gaussian per document: :math:`q(w_d) = N(\nu_d, \Sigma_d)`.
 
     The covariance is diagonal (give `variance`) or full (give `covariance`). The
-    object is immutable; slicing gives a new one.
+    object is immutable; slicing gives a new one. The prior and the numbers of tokens
+    go wherever the Gaussians go: into slices, joined posteriors and files.
 
     Parameters
     ----------
@@ -35,6 +37,10 @@ class GaussianPosterior:
     covariance : array, default=None
         Full covariances, of shape (n_documents, n_components, n_components), instead
         of `variance`.
+    prior : GaussianPrior, default=None
+        The prior the posteriors were made under, None if unknown.
+    n_tokens : array of shape (n_documents,), default=None
+        Known tokens of each document, None if unknown.
 
     Attributes
     ----------
@@ -44,15 +50,27 @@ class GaussianPosterior:
         The full covariances, None for a diagonal posterior.
     total_variance : array of shape (n_documents,)
         Trace of the covariance: one number that says how unsure we are.
+    prior : GaussianPrior or None
+    n_tokens : array of float64, shape (n_documents,), or None
+        Not always whole numbers: counts may be weighted.
 
     Examples
     --------
     >>> import numpy as np
-    >>> q = GaussianPosterior(np.zeros((2, 3)), np.array([[1.0] * 3, [0.1] * 3]))
+    >>> from docsigma import GaussianPrior
+    >>> q = GaussianPosterior(
+    ...     np.zeros((2, 3)),
+    ...     np.array([[0.01] * 3, [0.1] * 3]),
+    ...     prior=GaussianPrior.isotropic(10.0, n_components=3),
+    ...     n_tokens=[50, 0],
+    ... )
     >>> q.total_variance.round(3).tolist()
-    [3.0, 0.3]
-    >>> q[1:].kl(prior_precision=10.0).round(6).tolist()
-    [0.0]
+    [0.03, 0.3]
+    >>> q
+    GaussianPosterior(2 documents, 3 components, diagonal covariance, isotropic prior,
+    50 tokens)
+    >>> q[:1].kl().round(3).tolist()
+    [2.104]
     """
 
     def __init__(
@@ -61,6 +79,8 @@ class GaussianPosterior:
         variance: ArrayLike | None = None,
         *,
         covariance: ArrayLike | None = None,
+        prior: GaussianPrior | None = None,
+        n_tokens: ArrayLike | None = None,
     ) -> None:
         self.mean = _floats("mean", mean, 2)
         if (variance is None) == (covariance is None):
@@ -80,7 +100,9 @@ class GaussianPosterior:
                 f"`variance` must be positive, got {value:g} in row {row}, "
                 f"column {column}"
             )
-        for array in (self.mean, self.variance, self.covariance):
+        self.prior = _checked_prior(prior, self.n_components)
+        self.n_tokens = _checked_tokens(n_tokens, len(self))
+        for array in (self.mean, self.variance, self.covariance, self.n_tokens):
             if array is not None:
                 array.flags.writeable = False
 
@@ -88,20 +110,26 @@ class GaussianPosterior:
         return int(self.mean.shape[0])
 
     def __repr__(self) -> str:
-        kind = "diagonal" if self.covariance is None else "full"
-        return (
-            f"GaussianPosterior({len(self)} documents, {self.n_components} "
-            f"components, {kind} covariance)"
-        )
+        parts = [f"{len(self)} documents", f"{self.n_components} components"]
+        parts.append(f"{'diagonal' if self.covariance is None else 'full'} covariance")
+        if self.prior is not None:
+            parts.append(f"{self.prior.form} prior")
+        if self.n_tokens is not None:
+            parts.append(f"{self.n_tokens.sum():.0f} tokens")
+        return f"GaussianPosterior({', '.join(parts)})"
 
     def __getitem__(self, rows: slice | ArrayLike) -> GaussianPosterior:
-        """Give the posteriors of `rows`; one integer keeps the document axis."""
+        """Return the posteriors of `rows`; one integer keeps the document axis."""
         index = rows if isinstance(rows, slice) else np.atleast_1d(np.asarray(rows))
+        mean, prior = self.mean[index], self.prior
+        tokens = None if self.n_tokens is None else self.n_tokens[index]
         if self.covariance is not None:
+            full = self.covariance[index]
             return GaussianPosterior(
-                self.mean[index], covariance=self.covariance[index]
+                mean, covariance=full, prior=prior, n_tokens=tokens
             )
-        return GaussianPosterior(self.mean[index], self.variance[index])
+        variance = self.variance[index]
+        return GaussianPosterior(mean, variance, prior=prior, n_tokens=tokens)
 
     @property
     def n_components(self) -> int:
@@ -116,7 +144,7 @@ class GaussianPosterior:
 
     @property
     def total_variance(self) -> Array:
-        """Trace of the covariance, one number a document."""
+        """Trace of the covariance, one number per document."""
         result: Array = self.variance.sum(axis=1)
         return result
 
@@ -125,28 +153,116 @@ class GaussianPosterior:
             return np.asarray(np.log(self.variance.astype(np.float64)).sum(axis=1))
         return np.asarray(np.linalg.slogdet(self.covariance.astype(np.float64))[1])
 
-    def kl(self, prior_precision: float = 1.0) -> Array:
-        r"""Divergence to the prior :math:`N(0, I/\lambda)`, in nats a document.
+    def replace(
+        self,
+        *,
+        prior: GaussianPrior | None = None,
+        n_tokens: ArrayLike | None = None,
+    ) -> GaussianPosterior:
+        """Return the same Gaussians with another prior or other numbers of tokens.
+
+        What is None stays as it is.
 
         Examples
         --------
-        >>> q = GaussianPosterior([[1.0]], [[1.0]])
-        >>> q.kl(prior_precision=1.0).tolist()
-        [0.5]
+        >>> q = GaussianPosterior([[0.0], [0.1]], [[1.0], [0.5]])
+        >>> q.replace(n_tokens=[0, 12]).n_tokens.tolist()
+        [0.0, 12.0]
         """
-        lam = float(prior_precision)
-        if not lam > 0:
-            raise InputError(f"`prior_precision` must be positive, got {lam:g}")
-        square = np.square(self.mean, dtype=np.float64).sum(axis=1)
-        trace = self.variance.sum(axis=1, dtype=np.float64)
-        constant = self.n_components * (np.log(lam) + 1.0)
+        return GaussianPosterior(
+            self.mean,
+            self.variance if self.covariance is None else None,
+            covariance=self.covariance,
+            prior=self.prior if prior is None else prior,
+            n_tokens=self.n_tokens if n_tokens is None else n_tokens,
+        )
+
+    def require_prior(self) -> GaussianPrior:
+        """Return the prior.
+
+        Raises
+        ------
+        InputError
+            If the posterior carries none.
+        """
+        if self.prior is None:
+            raise InputError(
+                "this posterior does not carry the prior it was made under: add it "
+                "with `posterior.replace(prior=GaussianPrior(mean, precision))`"
+            )
+        return self.prior
+
+    def require_tokens(self) -> Array:
+        """Return the number of known tokens of each document.
+
+        Raises
+        ------
+        InputError
+            If the posterior carries none.
+        """
+        if self.n_tokens is None:
+            raise InputError(
+                "this posterior does not carry the number of known tokens per "
+                "document: add it with `posterior.replace(n_tokens=...)`"
+            )
+        return self.n_tokens
+
+    def kl(self, prior_precision: float | None = None) -> Array:
+        r"""Return the divergence to the prior per document, in nats.
+
+        With the prior :math:`N(m_0, \Lambda^{-1})` that the posterior carries,
+
+        .. math::
+
+            \mathrm{KL}(q \| p) = \frac{1}{2} \left( \mathrm{tr}(\Lambda \Sigma)
+            + (\nu - m_0)^T \Lambda (\nu - m_0) - K
+            - \log|\Lambda| - \log|\Sigma| \right)
+
+        Parameters
+        ----------
+        prior_precision : float, default=None
+            Use the prior :math:`N(0, I/\lambda)` with this :math:`\lambda` instead.
+
+        Examples
+        --------
+        >>> from docsigma import GaussianPrior
+        >>> prior = GaussianPrior([1.0], 2.0)
+        >>> q = GaussianPosterior([[1.0]], [[0.5]], prior=prior)
+        >>> q.kl().tolist()
+        [0.0]
+        >>> q.kl(prior_precision=2.0).tolist()
+        [1.0]
+        """
+        prior = self._prior_of_kl(prior_precision)
+        away = self.mean.astype(np.float64) - prior.mean
+        square = (prior.times_precision(away) * away).sum(axis=1)
+        if self.covariance is not None and prior.form == "full":
+            trace = np.einsum("ij,dij->d", prior.precision, self.covariance)
+        else:
+            trace = self.variance.astype(np.float64) @ prior.precision_diagonal()
         result: Array = 0.5 * (
-            lam * (trace + square) - self._log_determinant() - constant
+            (trace + square - self.n_components)
+            - (prior.log_determinant() + self._log_determinant())
         )
         return result
 
+    def _prior_of_kl(self, prior_precision: float | None) -> GaussianPrior:
+        if prior_precision is not None:
+            lam = float(prior_precision)
+            if not 0 < lam < np.inf:
+                raise InputError(
+                    f"`prior_precision` must be positive and finite, got {lam:g}"
+                )
+            return GaussianPrior.isotropic(lam, self.n_components)
+        if self.prior is None:
+            raise InputError(
+                "`kl` needs a prior and this posterior carries none: give "
+                "`prior_precision`, or add it with `posterior.replace(prior=...)`"
+            )
+        return self.prior
+
     def entropy(self) -> Array:
-        """Differential entropy, in nats a document.
+        """Return the differential entropy per document, in nats.
 
         Examples
         --------
@@ -186,6 +302,9 @@ class GaussianPosterior:
     def concatenate(cls, parts: Sequence[GaussianPosterior]) -> GaussianPosterior:
         """Join posteriors, one set of documents after the other.
 
+        Priors must be equal. The result has a prior, and numbers of tokens, if all of
+        `parts` have.
+
         Examples
         --------
         >>> q = GaussianPosterior([[0.0]], [[1.0]])
@@ -200,11 +319,15 @@ class GaussianPosterior:
             raise InputError(
                 f"cannot concatenate posteriors of {first} and {second} components"
             )
+        prior = _common_prior(parts)
+        known = [part.n_tokens for part in parts if part.n_tokens is not None]
+        tokens = np.concatenate(known) if len(known) == len(parts) else None
         mean = np.concatenate([part.mean for part in parts])
         if all(part.covariance is None for part in parts):
-            return cls(mean, np.concatenate([part.variance for part in parts]))
-        full = [part._full_covariance() for part in parts]
-        return cls(mean, covariance=np.concatenate(full))
+            variance = np.concatenate([part.variance for part in parts])
+            return cls(mean, variance, prior=prior, n_tokens=tokens)
+        full = np.concatenate([part._full_covariance() for part in parts])
+        return cls(mean, covariance=full, prior=prior, n_tokens=tokens)
 
     def _full_covariance(self) -> Array:
         if self.covariance is not None:
@@ -212,20 +335,49 @@ class GaussianPosterior:
         return self.variance[:, :, None] * np.eye(self.n_components)
 
     def to_arrays(self) -> dict[str, Array]:
-        """Give ``mean`` and ``variance`` (or ``covariance``) by name."""
+        """Return ``mean`` and ``variance`` (or ``covariance``) by name.
+
+        ``prior_mean`` and ``prior_precision``, and ``n_tokens``, are there if the
+        posterior has them.
+        """
+        arrays = {"mean": self.mean}
         if self.covariance is not None:
-            return {"mean": self.mean, "covariance": self.covariance}
-        return {"mean": self.mean, "variance": self.variance}
+            arrays["covariance"] = self.covariance
+        else:
+            arrays["variance"] = self.variance
+        if self.prior is not None:
+            arrays["prior_mean"] = self.prior.mean
+            arrays["prior_precision"] = self.prior.precision
+        if self.n_tokens is not None:
+            arrays["n_tokens"] = self.n_tokens
+        return arrays
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, ArrayLike]) -> GaussianPosterior:
-        """Make a posterior of what :meth:`to_arrays` gave."""
+        """Make a posterior of what :meth:`to_arrays` returned; other names are ignored.
+
+        Examples
+        --------
+        >>> arrays = {"mean": [[0.0]], "variance": [[0.5]], "n_tokens": [7]}
+        >>> GaussianPosterior.from_arrays(arrays).n_tokens.tolist()
+        [7.0]
+        """
         if "mean" not in arrays:
             raise InputError(f"no `mean` among the arrays {sorted(arrays)}")
+        prior = None
+        if "prior_mean" in arrays and "prior_precision" in arrays:
+            prior = GaussianPrior(arrays["prior_mean"], arrays["prior_precision"])
+        elif "prior_mean" in arrays or "prior_precision" in arrays:
+            raise InputError(
+                "`prior_mean` and `prior_precision` come together, but only one is "
+                f"among the arrays {sorted(arrays)}"
+            )
         return cls(
             arrays["mean"],
             arrays.get("variance"),
             covariance=arrays.get("covariance"),
+            prior=prior,
+            n_tokens=arrays.get("n_tokens"),
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -260,3 +412,45 @@ def _floats(name: str, values: ArrayLike | None, dimensions: int) -> Array:
 def _same(name: str, array: Array, shape: tuple[int, ...]) -> None:
     if array.shape != shape:
         raise InputError(f"`{name}` must have the shape {shape}, got {array.shape}")
+
+
+def _checked_prior(
+    prior: GaussianPrior | None, n_components: int
+) -> GaussianPrior | None:
+    if prior is None:
+        return None
+    if not isinstance(prior, GaussianPrior):
+        raise InputError(f"`prior` must be a GaussianPrior, got {prior!r}")
+    if prior.n_components != n_components:
+        raise InputError(
+            f"`prior` has {prior.n_components} components, `mean` has {n_components}"
+        )
+    return prior
+
+
+def _checked_tokens(n_tokens: ArrayLike | None, n_documents: int) -> Array | None:
+    if n_tokens is None:
+        return None
+    tokens = _floats("n_tokens", n_tokens, 1).astype(np.float64)
+    _same("n_tokens", tokens, (n_documents,))
+    if (tokens < 0).any():
+        row = np.flatnonzero(tokens < 0)[0]
+        raise InputError(
+            f"`n_tokens` must not be negative, got {tokens[row]:g} in row {row}"
+        )
+    return tokens
+
+
+def _common_prior(parts: Sequence[GaussianPosterior]) -> GaussianPrior | None:
+    known = [(i, part.prior) for i, part in enumerate(parts) if part.prior is not None]
+    if not known:
+        return None
+    first, prior = known[0]
+    for i, other in known[1:]:
+        difference = prior.difference(other)
+        if difference is not None:
+            raise InputError(
+                "cannot concatenate posteriors made under different priors: parts "
+                f"{first} and {i} have {difference}"
+            )
+    return prior if len(known) == len(parts) else None

@@ -15,9 +15,10 @@ import scipy.io
 import scipy.sparse as sp
 
 from counting import write_documents
-from docsigma import BayesianSMM
+from docsigma import BayesianSMM, GaussianPosterior, GaussianPrior
 from running import refuse, succeed
 
+FORMS = ("isotropic", "diagonal", "full")
 TEXTS = [
     ("cats purr and dogs bark at cats", "pets"),
     ("dogs chase cats and cats chase mice", "pets"),
@@ -94,7 +95,7 @@ def test_embed_writes_every_column(tmp_path, documents, model, capsys, suffix):
     else:
         rows = [json.loads(line) for line in out.read_text().splitlines()]
         columns = {name: [row[name] for row in rows] for name in rows[0]}
-    assert set(columns) == {
+    assert set(columns) - {"prior_mean", "prior_precision"} == {
         *("id", "label", "mean", "variance", "total_variance", "n_tokens", "n_unknown")
     }
     assert columns["id"][:2] == ["d0", "d1"]
@@ -109,6 +110,34 @@ def test_embed_writes_every_column(tmp_path, documents, model, capsys, suffix):
     assert columns["n_unknown"][-1] == 2
     np.testing.assert_allclose(columns["mean"][-1], 0)
     np.testing.assert_allclose(columns["variance"][-1], 0.1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "precision", [10.0, [1.0, 2.0], [[2.0, 0.5], [0.5, 1.0]]], ids=FORMS
+)
+def test_tables_of_embeddings_hold_the_prior(
+    tmp_path, documents, model, capsys, monkeypatch, precision
+):
+    prior = GaussianPrior([0.0, 1 / 3], precision)
+    plain = BayesianSMM.posterior
+    monkeypatch.setattr(
+        BayesianSMM, "posterior", lambda self, X: plain(self, X).replace(prior=prior)
+    )
+    for suffix in ("npz", "parquet", "jsonl"):
+        out = tmp_path / f"embeddings.{suffix}"
+        succeed(capsys, "embed", model, documents, "--out", out)
+    with np.load(tmp_path / "embeddings.npz") as arrays:
+        q = GaussianPosterior.from_arrays(arrays)
+        np.testing.assert_array_equal(q.n_tokens, arrays["n_tokens"])
+    assert len(q) == len(TEXTS)
+    assert q.prior == prior
+    assert q.prior.form == prior.form
+    pq = pytest.importorskip("pyarrow.parquet")
+    metadata = pq.read_schema(tmp_path / "embeddings.parquet").metadata
+    names = (b"prior_mean", b"prior_precision")
+    assert GaussianPrior(*(json.loads(metadata[name]) for name in names)) == prior
+    first = json.loads((tmp_path / "embeddings.jsonl").read_text().splitlines()[0])
+    assert "prior_mean" not in first
 
 
 def test_named_corpora_and_splits_work(tmp_path, capsys):

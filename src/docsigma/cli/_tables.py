@@ -1,11 +1,15 @@
-"""Columns of numbers and strings, written as .parquet, .npz or .jsonl."""
+"""Columns of numbers and strings, written as .parquet, .npz or .jsonl.
+
+Constants, arrays that belong to the table and not to a row, are arrays of their own in
+.npz and JSON in the schema's metadata in .parquet; .jsonl has no place for them.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from docsigma._files import atomic_file
 from docsigma.cli import _common
@@ -20,15 +24,19 @@ if TYPE_CHECKING:
 __all__ = ["check_table", "open_table", "write_table"]
 
 Columns = dict[str, Any]
-# Takes the next rows of a table.
-Write = Callable[[Columns], None]
+
+
+class Write(Protocol):
+    """Write the next rows of a table, and its constants with the first rows."""
+
+    def __call__(self, columns: Columns, constants: Columns | None = None) -> None: ...
 
 
 @contextlib.contextmanager
 def _jsonl(path: Path) -> Iterator[Write]:
     with path.open("w", encoding="utf-8") as handle:
 
-        def write(columns: Columns) -> None:
+        def write(columns: Columns, constants: Columns | None = None) -> None:  # noqa: ARG001
             lists = [v if isinstance(v, list) else v.tolist() for v in columns.values()]
             for row in zip(*lists, strict=True):
                 record = dict(zip(columns, row, strict=True))
@@ -42,14 +50,16 @@ def _npz(path: Path) -> Iterator[Write]:
     import numpy as np
 
     parts: dict[str, list[Any]] = {}
+    whole: Columns = {}
 
-    def write(columns: Columns) -> None:
+    def write(columns: Columns, constants: Columns | None = None) -> None:
+        whole.update(constants or {})
         for name, column in columns.items():
             parts.setdefault(name, []).append(np.asarray(column))
 
     yield write
     arrays: Any = {name: np.concatenate(found) for name, found in parts.items()}
-    np.savez(path, **arrays)
+    np.savez(path, **arrays, **whole)
 
 
 @contextlib.contextmanager
@@ -66,11 +76,15 @@ def _parquet(path: Path) -> Iterator[Write]:
     with contextlib.ExitStack() as stack:
         file: Any = None
 
-        def write(columns: Columns) -> None:
+        def write(columns: Columns, constants: Columns | None = None) -> None:
             nonlocal file
             rows = pa.table({k: column(v) for k, v in columns.items()})
             if file is None:
-                file = stack.enter_context(pq.ParquetWriter(path, rows.schema))
+                texts = {
+                    k: json.dumps(v.tolist()) for k, v in (constants or {}).items()
+                }
+                schema = rows.schema.with_metadata(texts)
+                file = stack.enter_context(pq.ParquetWriter(path, schema))
             file.write_table(rows)
 
         yield write

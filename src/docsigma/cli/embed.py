@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from docsigma.corpora import ShardedCounts
     from docsigma.counts import CountedDocuments
     from docsigma.models import BayesianSMM
+    from docsigma.posterior import GaussianPosterior
 
     # Ids, labels and counts of some documents.
     Block = tuple[list[str], list[str] | None, CountedDocuments]
@@ -82,7 +83,7 @@ def _stored_blocks(counts: ShardedCounts) -> Iterator[Block]:
 
 
 def _embed(smm: BayesianSMM, blocks: Iterable[Block], out: Path) -> dict[str, Any]:
-    """Write the Gaussians of documents; give what the report says of them."""
+    """Write the Gaussians of documents; return what the report says of them."""
     n_documents = n_tokens = n_unknown = n_empty = 0
     variance = 0.0
     with open_table(out) as write:
@@ -98,7 +99,7 @@ def _embed(smm: BayesianSMM, blocks: Iterable[Block], out: Path) -> dict[str, An
                 "n_tokens": counted.n_tokens,
                 "n_unknown": counted.n_unknown,
             }
-            write(columns)
+            write(columns, _prior(q))
             n_documents += len(ids)
             n_tokens += int(counted.n_tokens.sum())
             n_unknown += int(counted.n_unknown.sum())
@@ -112,3 +113,8 @@ def _embed(smm: BayesianSMM, blocks: Iterable[Block], out: Path) -> dict[str, An
         "n_empty": n_empty,
         "mean_total_variance": variance / n_documents,
     }
+
+
+def _prior(q: GaussianPosterior) -> dict[str, Any]:
+    names = ("prior_mean", "prior_precision")
+    return {name: array for name, array in q.to_arrays().items() if name in names}

@@ -2,8 +2,8 @@
 
     python benchmarks/estep.py --json benchmarks/results/estep.json
 
-One model a corpus, of the fast solver. Unseen documents are embedded twice: by
-`infer_posterior`, and by Adam on the paper's bound with fresh draws at each step and a
+One model per corpus, of the fast solver. Unseen documents are embedded twice: by
+`infer`, and by Adam on the paper's bound with fresh draws at each step and a
 rate that falls to nothing. Both posteriors are judged by the paper's bound on the same
 other draws. The result is how far, in per cent of Adam's bound, ours is lower.
 """
@@ -20,17 +20,18 @@ import numpy as np
 import torch
 
 from docsigma import BayesianSMM
+from docsigma.estep import infer
 from docsigma.experiments.topic_id import load_task
-from docsigma.inference.adam import Adam
-from docsigma.inference.centred_jensen import infer_posterior
-from docsigma.inference.diagonal import DiagonalGaussian
-from docsigma.inference.draws import antithetic_normals, generator, standard_normals
-from docsigma.inference.multinomial import MultinomialCounts
-from docsigma.inference.prior import IsotropicPrior
-from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments
+from docsigma.kernels import CountTensor, softmax_moments
+from docsigma.objective import SampledLse, document_bound, kl_divergence
+from docsigma.optimizers import Adam
+from docsigma.posteriors import Diagonal, DiagonalGaussians
+from docsigma.random import Stream, antithetic_normals, generator, standard_normals
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from docsigma.objective import Model
 
 CORPORA = ("20newsgroups-2k", "switchboard", "20newsgroups")
 
@@ -38,29 +39,27 @@ CORPORA = ("20newsgroups-2k", "switchboard", "20newsgroups")
 class Judge:
     """Documents under one model: Adam's posteriors, and the bound of any."""
 
-    def __init__(self, counts: MultinomialCounts, model: BayesianSMM) -> None:
+    def __init__(self, counts: CountTensor, model: BayesianSMM) -> None:
         self.counts = counts
-        self.loadings = torch.from_numpy(np.ascontiguousarray(model.components_.T))
-        self.bias = torch.from_numpy(model.log_unigram_)
-        self.prior = IsotropicPrior(float(model.prior_precision))
-        self.words = SoftmaxWords(self.loadings, self.bias)
-        self.linear = counts.project(self.loadings)
-        self.workspace = Workspace()
+        self.model = model._model()
+        words = (self.model.loadings, self.model.bias)
+        self.likelihood = self.model.likelihood.bind(counts, *words)
 
-    def adam(self, n_steps: int, rate: float) -> DiagonalGaussian:
+    def adam(self, n_steps: int, rate: float) -> DiagonalGaussians:
         """Maximise the paper's bound, from the prior."""
-        n, k = self.linear.shape
-        q = DiagonalGaussian.constant(n, k, 1 / self.prior.precision, self.bias)
+        n, k = len(self.counts), self.model.n_components
+        prior, like = self.model.prior, self.model.bias
+        q = Diagonal().constant(n, k, prior.scale**2, like)
         optimizers = [Adam(x, learning_rate=rate) for x in (q.mean, q.log_std)]
         for step in range(n_steps):
-            noise = standard_normals((n, 1, k), generator(1, step), self.bias)
+            source = generator(1, Stream.NOISE, step)
+            noise = standard_normals((n, 1, k), source, like)
             noise = torch.cat([noise, -noise], dim=1)
-            first = self._moments(q, noise, first=True).first
             gradients = q.gradients(
-                self.prior,
-                self.linear,
+                prior,
+                self.likelihood.projected,
                 self.counts.n_tokens,
-                first.reshape(n, 2, k),
+                _slopes(self.model, q, noise),
                 noise,
             )
             for optimizer, x, gradient in zip(
@@ -70,17 +69,20 @@ class Judge:
                 optimizer.ascend(x, gradient)
         return q
 
-    def bound(self, q: DiagonalGaussian, n_draws: int = 64) -> Tensor:
-        """Give the paper's bound of each document, on draws of its own."""
-        noise = antithetic_normals(n_draws, q.mean.shape[1], generator(2), self.bias)
-        lse = self._moments(q, noise[None]).lse.double().reshape(-1, n_draws).mean(1)
-        value = (self.linear.double() * q.mean.double()).sum(dim=1)
-        value += self.counts.score(self.bias).double()
-        return value - self.counts.n_tokens.double() * lse - q.kl(self.prior)
+    def bound(self, q: DiagonalGaussians, n_draws: int = 64) -> Tensor:
+        """Return the paper's bound of each document, on draws of its own."""
+        source, like = generator(2, Stream.NOISE), self.model.bias
+        noise = antithetic_normals(n_draws, q.mean.shape[1], source, like)
+        lse = SampledLse(self.model, noise[None])(q, q.mean).value
+        kl = kl_divergence(q, self.model.prior)
+        return document_bound(self.likelihood.value(q.mean, lse), kl)
 
-    def _moments(self, q: DiagonalGaussian, noise: Tensor, **wanted: bool) -> Any:
-        points = q.points(noise).reshape(-1, q.mean.shape[1])
-        return softmax_moments(points, self.words, workspace=self.workspace, **wanted)
+
+def _slopes(model: Model, q: DiagonalGaussians, noise: Tensor) -> Tensor:
+    points = q.points(noise)
+    flat = points.flatten(0, 1)
+    moments = softmax_moments(flat, model.columns, model.bias, first=True)
+    return moments.first.view_as(points)
 
 
 def measure(name: str, chosen: argparse.Namespace) -> dict[str, Any]:
@@ -88,12 +90,12 @@ def measure(name: str, chosen: argparse.Namespace) -> dict[str, Any]:
     model = BayesianSMM(chosen.components, random_state=0).fit(task.train)
     rows = np.flatnonzero(np.asarray(task.test.sum(axis=1)).ravel() > 0)
     rows = rows[: chosen.documents]
-    counts = MultinomialCounts(
+    counts = CountTensor(
         task.test[rows].astype(np.float32), torch.empty(0, dtype=torch.float32)
     )
     judge = Judge(counts, model)
     started = time.perf_counter()
-    ours = infer_posterior(counts, judge.loadings, judge.bias, judge.prior)
+    ours = infer(counts, judge.model, Diagonal())
     fast_seconds = time.perf_counter() - started
     theirs = judge.adam(chosen.steps, chosen.rate)
     adam_seconds = time.perf_counter() - started - fast_seconds

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from docsigma.kernels import softmax_moments
+from docsigma.kernels import SoftmaxWords, softmax_moments
+from docsigma.kernels.softmax_moments import _blocked
 
 
 def problem(n=7, v=23, k=4, dtype=torch.float64):
@@ -43,14 +44,11 @@ def test_second_moment_gives_the_diagonal_of_the_hessian():
 
 
 @pytest.mark.parametrize("rows", [16, 32, 1000])
-def test_result_does_not_depend_on_the_block_size(monkeypatch, rows):
-    import sys
-
+def test_result_does_not_depend_on_the_block_size(rows):
     points, loadings, bias, weights = problem(n=101)
     whole = softmax_moments(points, loadings, bias, second=True, weights=weights)
-    module = sys.modules["docsigma.kernels.softmax_moments"]
-    monkeypatch.setattr(module, "BLOCK_BYTES", rows * 23 * 8)
-    parts = softmax_moments(points, loadings, bias, second=True, weights=weights)
+    words = SoftmaxWords(loadings, bias)
+    parts = _blocked(points, words, True, True, weights, rows * 23 * 8)
     for name in ("lse", "first", "second", "loading_gradient", "bias_gradient"):
         expected = getattr(whole, name)
         torch.testing.assert_close(getattr(parts, name), expected, rtol=0, atol=1e-10)

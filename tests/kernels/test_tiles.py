@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 import torch
 
-from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments, tiles
+from docsigma.kernels import (
+    SoftmaxWords,
+    TileSizes,
+    Workspace,
+    softmax_moments,
+    tiles,
+)
+from docsigma.kernels.softmax_moments import BLOCK_BYTES, _blocked
 
 NAMES = ("lse", "first", "second", "loading_gradient", "bias_gradient")
 
@@ -22,9 +27,8 @@ def problem(n=50, v=23, k=4, dtype=torch.float64):
 
 
 def blocked(points, loadings, bias, weights):
-    module = sys.modules["docsigma.kernels.softmax_moments"]
     words = SoftmaxWords(loadings, bias)
-    return module._blocked(points, words, True, True, weights)
+    return _blocked(points, words, True, True, weights, BLOCK_BYTES)
 
 
 def agree(got, expected, **tolerance):
@@ -39,23 +43,21 @@ def agree(got, expected, **tolerance):
 @pytest.mark.parametrize(
     ("points_at_once", "kept"), [(1024, 2**28), (16, 2**28), (5, 1)]
 )
-def test_tiles_give_what_blocks_give(monkeypatch, tile, points_at_once, kept):
+def test_tiles_give_what_blocks_give(tile, points_at_once, kept):
     arguments = problem()
     expected = blocked(*arguments)
-    monkeypatch.setattr(tiles, "TILE", tile)
-    monkeypatch.setattr(tiles, "POINTS", points_at_once)
-    monkeypatch.setattr(tiles, "KEPT_BYTES", kept)
+    sizes = TileSizes(words=tile, points=points_at_once, kept_bytes=kept)
     *rest, weights = arguments
-    agree(softmax_moments(*rest, second=True, weights=weights), expected)
-    alone = softmax_moments(*rest)
+    got = softmax_moments(*rest, second=True, weights=weights, sizes=sizes)
+    agree(got, expected)
+    alone = softmax_moments(*rest, sizes=sizes)
     torch.testing.assert_close(alone.lse, expected.lse, rtol=0, atol=1e-10)
     assert alone.first is alone.second is alone.loading_gradient is None
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_rows_that_overflow_or_underflow_are_done_again(monkeypatch, dtype):
-    monkeypatch.setattr(tiles, "TILE", 7)
-    monkeypatch.setattr(tiles, "POINTS", 16)
+def test_rows_that_overflow_or_underflow_are_done_again(dtype):
+    sizes = TileSizes(words=7, points=16)
     points, loadings, bias, weights = problem(dtype=dtype)
     points[3] *= 1e3
     points[20:23] *= -1e3
@@ -67,10 +69,13 @@ def test_rows_that_overflow_or_underflow_are_done_again(monkeypatch, dtype):
         second=True,
         weights=weights,
         workspace=Workspace(),
+        sizes=sizes,
     )
     assert torch.nonzero(~usable)[:, 0].tolist() == [3, 20, 21, 22, 49]
     loose = {"rtol": 1e-4, "atol": 1e-2} if dtype == torch.float32 else {}
-    got = softmax_moments(points, loadings, bias, second=True, weights=weights)
+    got = softmax_moments(
+        points, loadings, bias, second=True, weights=weights, sizes=sizes
+    )
     agree(got, blocked(points, loadings, bias, weights), **loose)
 
 

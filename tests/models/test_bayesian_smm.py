@@ -95,7 +95,7 @@ def test_high_l1_gives_the_unigram_model(corpus, solver):
 
 def test_zeros_of_the_loadings_stay_between_passes(corpus):
     """A zero moves only where the pseudo-gradient left the dead zone."""
-    from docsigma.inference.adam import OrthantAdam, pseudo_gradient
+    from docsigma.optimizers import OrthantAdam, pseudo_gradient
 
     moves = []
     original = OrthantAdam.ascend

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from docsigma import BayesianSMM, InputError, load_corpus
-from docsigma.inference import stages
+from docsigma.trainers import MinibatchSettings
 
 
 @pytest.fixture(scope="module")
@@ -14,9 +14,10 @@ def counts():
     return load_corpus("synthetic", n_train=120, random_state=3).train.counts
 
 
-@pytest.fixture
-def two_stages(monkeypatch):
-    monkeypatch.setattr(stages, "HEAD_TOKENS", 0.3)
+class TwoStages(BayesianSMM):
+    """Trains a third of the tokens first, as a large vocabulary would."""
+
+    minibatch_settings = MinibatchSettings(head_tokens=0.3)
 
 
 def test_it_is_the_default_and_knows_its_passes():
@@ -44,22 +45,17 @@ def test_the_bound_on_the_training_documents_rises(counts):
     assert np.mean(bounds[-3:]) > np.mean(bounds[1:4])
 
 
-def test_the_bound_of_the_history_does_not_fall_where_words_are_added(
-    counts, two_stages
-):
-    model = BayesianSMM(5, prior_precision=1.0, max_iter=20, tol=0, random_state=0)
+def test_the_bound_of_the_history_does_not_fall_where_words_are_added(counts):
+    model = TwoStages(5, prior_precision=1.0, max_iter=20, tol=0, random_state=0)
     bounds = [row["bound"] for row in model.fit(counts).history_]
-    first = int(20 * stages.HEAD_PASSES)
+    first = int(20 * MinibatchSettings().head_passes)
     assert bounds[first] > bounds[first - 1] - 0.01 * abs(bounds[first - 1])
 
 
-@pytest.mark.parametrize("head_tokens", [0.3, 0.955])
-def test_one_seed_gives_one_model_and_another_seed_another(
-    counts, monkeypatch, head_tokens
-):
-    monkeypatch.setattr(stages, "HEAD_TOKENS", head_tokens)
+@pytest.mark.parametrize("kind", [BayesianSMM, TwoStages])
+def test_one_seed_gives_one_model_and_another_seed_another(counts, kind):
     one, two, other = (
-        BayesianSMM(3, max_iter=6, batch_size=32, random_state=seed).fit(counts)
+        kind(3, max_iter=6, batch_size=32, random_state=seed).fit(counts)
         for seed in (4, 4, 5)
     )
     np.testing.assert_array_equal(one.components_, two.components_)
@@ -68,17 +64,15 @@ def test_one_seed_gives_one_model_and_another_seed_another(
 
 
 @pytest.mark.parametrize("stop", [1, 4, 5, 6, 11])
-def test_resuming_is_bit_for_bit_across_the_change_of_stage(
-    counts, tmp_path, two_stages, stop
-):
+def test_resuming_is_bit_for_bit_across_the_change_of_stage(counts, tmp_path, stop):
     """With 12 passes five are of the first stage; it is left at pass 5."""
     file = tmp_path / "checkpoint.safetensors"
     settings = {"max_iter": 12, "tol": 0, "batch_size": 32, "random_state": 0}
-    whole = BayesianSMM(3, **settings).fit(counts)
-    stopped = BayesianSMM(3, **settings)
+    whole = TwoStages(3, **settings).fit(counts)
+    stopped = TwoStages(3, **settings)
     stopped.fit(counts, checkpoint=file, callback=lambda now: now.epoch == stop)
     assert stopped.n_iter_ == stop
-    resumed = BayesianSMM(3, **settings).fit(counts, checkpoint=file, resume=True)
+    resumed = TwoStages(3, **settings).fit(counts, checkpoint=file, resume=True)
     assert resumed.n_iter_ == 12
     np.testing.assert_array_equal(resumed.components_, whole.components_)
     np.testing.assert_array_equal(resumed.log_unigram_, whole.log_unigram_)
@@ -115,13 +109,11 @@ def test_a_crash_between_checkpoints_loses_nothing_but_its_passes(counts, tmp_pa
 
 
 @pytest.mark.parametrize("later", [20, 6])
-def test_another_number_of_passes_is_another_training(
-    counts, tmp_path, two_stages, later
-):
+def test_another_number_of_passes_is_another_training(counts, tmp_path, later):
     """Stages and learning rate are laid out over the passes."""
     file = tmp_path / "checkpoint.safetensors"
-    BayesianSMM(3, max_iter=7, tol=0, random_state=0).fit(counts, checkpoint=file)
-    model = BayesianSMM(3, max_iter=later, tol=0, random_state=0)
+    TwoStages(3, max_iter=7, tol=0, random_state=0).fit(counts, checkpoint=file)
+    model = TwoStages(3, max_iter=later, tol=0, random_state=0)
     with pytest.raises(InputError, match=f"written with max_iter=7, not {later}"):
         model.fit(counts, checkpoint=file, resume=True)
 
@@ -166,7 +158,7 @@ def test_documents_all_alike_have_nothing_to_tell():
     np.testing.assert_allclose(np.exp(model.log_unigram_), 1 / 6, atol=0.02)
 
 
-def test_a_fixed_log_unigram_stays_at_every_stage(counts, two_stages):
+def test_a_fixed_log_unigram_stays_at_every_stage(counts):
     dense = counts.toarray()
     dense[:, 7] = 0
     seen = []
@@ -175,7 +167,7 @@ def test_a_fixed_log_unigram_stays_at_every_stage(counts, two_stages):
         model = now.snapshot()
         seen.append(np.abs(model.log_unigram_ - model.training_log_unigram_).max())
 
-    BayesianSMM(3, learn_log_unigram=False, max_iter=8, tol=0, random_state=0).fit(
+    TwoStages(3, learn_log_unigram=False, max_iter=8, tol=0, random_state=0).fit(
         dense, callback=look
     )
     # float32 at a log probability of about -17.
@@ -184,8 +176,8 @@ def test_a_fixed_log_unigram_stays_at_every_stage(counts, two_stages):
 
 
 @pytest.mark.parametrize("batch_size", [16, 512])
-def test_a_huge_l1_leaves_no_loading(counts, two_stages, batch_size):
-    model = BayesianSMM(4, l1=1e6, batch_size=batch_size, random_state=0).fit(counts)
+def test_a_huge_l1_leaves_no_loading(counts, batch_size):
+    model = TwoStages(4, l1=1e6, batch_size=batch_size, random_state=0).fit(counts)
     assert (model.components_ == 0).all()
     assert model.history_[-1]["sparsity"] == 1.0
 
@@ -199,10 +191,10 @@ def test_a_moderate_l1_gives_exact_zeros(counts):
     assert zeros[0] < zeros[1] < zeros[2]
 
 
-def test_words_never_seen_have_the_smoothed_log_unigram(counts, two_stages):
+def test_words_never_seen_have_the_smoothed_log_unigram(counts):
     dense = counts.toarray()
     dense[:, [3, 90]] = 0
-    model = BayesianSMM(3, random_state=0).fit(dense)
+    model = TwoStages(3, random_state=0).fit(dense)
     assert np.isfinite(model.log_unigram_).all()
     seen = dense.sum(axis=0) > 0
     assert model.log_unigram_[~seen].max() < model.log_unigram_[seen].min()

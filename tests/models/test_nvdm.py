@@ -12,8 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from docsigma import InputError, load_corpus
 from docsigma.experiments.early_stopping import EarlyStopping
-from docsigma.inference import nvdm_trainer
 from docsigma.models.nvdm import NVDM
+from docsigma.trainers import nvdm as nvdm_trainer
 from sharding import write
 
 QUICK = {"hidden_units": 16, "alternate_passes": 2, "learning_rate": 3e-3}
@@ -120,7 +120,7 @@ def test_arithmetic_is_single_unless_counts_are_double(corpus, given, computed):
 def test_embedding_does_not_depend_on_block_or_order(corpus, fitted, monkeypatch):
     counts = corpus.test.counts
     whole = fitted.posterior(counts)
-    monkeypatch.setattr("docsigma.inference.nvdm_network.BLOCK", 7)
+    monkeypatch.setattr("docsigma.models.nvdm_network.BLOCK", 7)
     order = np.random.default_rng(0).permutation(100)
     shuffled = fitted.posterior(counts[order])
     np.testing.assert_allclose(shuffled.mean, whole.mean[order], atol=1e-5)

@@ -9,8 +9,10 @@ import scipy.sparse as sp
 import torch
 from scipy.special import logsumexp
 
-from docsigma.inference.multinomial import MultinomialCounts
-from docsigma.inference.prior import IsotropicPrior
+from docsigma.kernels import CountTensor
+from docsigma.likelihoods import Multinomial
+from docsigma.objective import Model
+from docsigma.priors import IsotropicPrior
 
 __all__ = ["Toy", "toy"]
 
@@ -24,8 +26,16 @@ class Toy:
     embeddings: np.ndarray
 
     @property
-    def counts(self) -> MultinomialCounts:
-        return MultinomialCounts(self.matrix, self.bias)
+    def counts(self) -> CountTensor:
+        return CountTensor(self.matrix, self.bias)
+
+    @property
+    def prior_tensors(self):
+        return self.prior.tensors(self.loadings.shape[1], self.loadings)
+
+    @property
+    def model(self) -> Model:
+        return Model(self.loadings, self.bias, Multinomial(), self.prior_tensors)
 
     def log_joint(self, w: np.ndarray) -> np.ndarray:
         """log p(x_d, w) for points (g, K): documents x points."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from docsigma.kernels.moments import SoftmaxMoments
+from docsigma.kernels.counts import CountTensor
 from docsigma.kernels.precision import use_precision
-from docsigma.kernels.softmax_moments import softmax_moments
-from docsigma.kernels.tiles import Workspace
-from docsigma.kernels.words import SoftmaxWords
+from docsigma.kernels.softmax_moments import (
+    SoftmaxMoments,
+    SoftmaxWords,
+    softmax_moments,
+)
+from docsigma.kernels.tiles import TileSizes, Workspace
 
 __all__ = [
+    "CountTensor",
     "SoftmaxMoments",
     "SoftmaxWords",
+    "TileSizes",
     "Workspace",
     "softmax_moments",
     "use_precision",

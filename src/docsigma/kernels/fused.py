@@ -29,7 +29,7 @@ import torch
 from docsigma.exceptions import InputError
 from docsigma.kernels import _plan as plan
 from docsigma.kernels import _triton_kernels as kernels
-from docsigma.kernels.moments import SoftmaxMoments
+from docsigma.kernels.softmax_moments import SoftmaxMoments
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -2,22 +2,116 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 
-from docsigma.kernels.moments import SoftmaxMoments
 from docsigma.kernels.precision import precision
-from docsigma.kernels.tiles import Workspace, tiled_moments
-from docsigma.kernels.words import SoftmaxWords
+from docsigma.kernels.tiles import TileSizes, Workspace, augment, tiled_moments
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
     from torch import Tensor
 
-__all__ = ["softmax_moments"]
+    from docsigma.kernels.precision import Precision
+
+__all__ = ["SoftmaxMoments", "SoftmaxWords", "softmax_moments"]
 
 # One block of logits on a device without tiles of its own.
 BLOCK_BYTES = 512 * 2**20
+
+
+@dataclass(frozen=True)
+class SoftmaxMoments:
+    r"""What one pass over the words gives, for n latent points :math:`w`.
+
+    Attributes
+    ----------
+    lse : Tensor of shape (n,)
+        :math:`\log\sum_j \exp(m_j + t_j w)`.
+    first : Tensor of shape (n, K) or None
+        :math:`E_\theta[t]`, the gradient of ``lse`` in :math:`w`.
+    second : Tensor of shape (n, K) or None
+        :math:`E_\theta[t^2]`; ``second - first**2`` is the diagonal curvature.
+    loading_gradient : Tensor of shape (V, K) or None
+        Gradient of ``(weights * lse).sum()`` in the loadings.
+    bias_gradient : Tensor of shape (V,) or None
+        Gradient of ``(weights * lse).sum()`` in the bias.
+    """
+
+    lse: Tensor
+    first: Tensor | None = None
+    second: Tensor | None = None
+    loading_gradient: Tensor | None = None
+    bias_gradient: Tensor | None = None
+
+
+class SoftmaxWords:
+    """Loadings and bias, and what a device wants made of them.
+
+    Parameters
+    ----------
+    loadings : Tensor of shape (V, K)
+        :math:`T`.
+    bias : Tensor of shape (V,)
+        :math:`m`.
+    """
+
+    def __init__(self, loadings: Tensor, bias: Tensor) -> None:
+        self.loadings = loadings
+        self.bias = bias
+        self._table: Tensor | None = None
+        self._fused: dict[tuple[str, bool], Callable[..., SoftmaxMoments] | None] = {}
+
+    @classmethod
+    def of_table(cls, table: Tensor) -> Self:
+        """Wrap a table ``[T, m, 1]`` as it is, without a copy of T."""
+        words = cls(table[:, :-2], table[:, -2])
+        words._table = table
+        return words
+
+    @property
+    def table(self) -> Tensor:
+        """The table ``[T, m, 1]``, of shape (V, K + 2)."""
+        if self._table is None:
+            self._table = augment(self.loadings, self.bias)
+        return self._table
+
+    def fused(
+        self, precision: Precision, *, second: bool
+    ) -> Callable[..., SoftmaxMoments] | None:
+        """Return the fused kernels for these words, or None where they cannot run."""
+        key = precision, second
+        if key not in self._fused:
+            self._fused[key] = self._prepare(precision, second)
+        return self._fused[key]
+
+    def _prepare(
+        self, precision: Precision, second: bool
+    ) -> Callable[..., SoftmaxMoments] | None:
+        # Importing the module imports Triton, which only a GPU needs.
+        from docsigma.kernels import fused
+
+        usable = fused.available(self.loadings)
+        if (
+            not usable
+            or precision == "float32"
+            or self.loadings.shape[1] > fused.MAX_COMPONENTS
+        ):
+            return None
+        prepared = fused.PreparedLoadings.of(
+            self.loadings, self.bias, second=second, precision=precision
+        )
+        return partial(
+            fused.fused_moments,
+            loadings=self.loadings,
+            bias=self.bias,
+            prepared=prepared,
+        )
 
 
 def softmax_moments(
@@ -29,6 +123,8 @@ def softmax_moments(
     second: bool = False,
     weights: Tensor | None = None,
     workspace: Workspace | None = None,
+    sizes: TileSizes | None = None,
+    block_bytes: int = BLOCK_BYTES,
 ) -> SoftmaxMoments:
     r"""Log-sum-exp of ``bias + loadings @ w`` and its derivatives, in one sweep.
 
@@ -47,12 +143,16 @@ def softmax_moments(
     bias : Tensor of shape (V,)
         Log uni-gram :math:`m`; left out where `loadings` has it.
     first, second : bool, default=False
-        Also give :math:`E_\theta[t]` and :math:`E_\theta[t^2]`.
+        Also return :math:`E_\theta[t]` and :math:`E_\theta[t^2]`.
     weights : Tensor of shape (n,), default=None
-        If given, also give the gradients of ``(weights * lse).sum()`` in
+        If given, also return the gradients of ``(weights * lse).sum()`` in
         `loadings` and `bias`. Not negative.
     workspace : Workspace, default=None
         A buffer to use again, for callers with many small batches.
+    sizes : TileSizes, default=None
+        Sizes of tiles on a CPU; None means those measured.
+    block_bytes : int
+        Size of a block of logits where there are no tiles.
 
     Returns
     -------
@@ -74,13 +174,15 @@ def softmax_moments(
         else SoftmaxWords(loadings, _given(bias))
     )
     if words.loadings.device.type == "cpu":
-        return _tiled(points, words, first, second, weights, workspace)
+        return _tiled(
+            points, words, first, second, weights, workspace, sizes, block_bytes
+        )
     mode = precision()
     if mode != "float32" and words.loadings.is_cuda:
         fused = words.fused(mode, second=second)
         if fused is not None:
             return fused(points, first=first, second=second, weights=weights)
-    return _blocked(points, words, first, second, weights)
+    return _blocked(points, words, first, second, weights, block_bytes)
 
 
 def _given(bias: Tensor | None) -> Tensor:
@@ -96,6 +198,8 @@ def _tiled(
     second: bool,
     weights: Tensor | None,
     workspace: Workspace | None,
+    sizes: TileSizes | None,
+    block_bytes: int,
 ) -> SoftmaxMoments:
     lse, averages, squares, gradient, usable = tiled_moments(
         points,
@@ -104,6 +208,7 @@ def _tiled(
         second=second,
         weights=weights,
         workspace=Workspace() if workspace is None else workspace,
+        sizes=TileSizes() if sizes is None else sizes,
     )
     if not bool(usable.all()):
         again = torch.nonzero(~usable)[:, 0]
@@ -113,6 +218,7 @@ def _tiled(
             first,
             second,
             None if weights is None else weights[again],
+            block_bytes,
         )
         lse[again] = rest.lse
         if first or second:
@@ -137,6 +243,7 @@ def _blocked(
     first: bool,
     second: bool,
     weights: Tensor | None,
+    block_bytes: int,
 ) -> SoftmaxMoments:
     """Plain torch, blocks of points, every row with its own maximum."""
     loadings, bias = words.loadings, words.bias
@@ -152,7 +259,7 @@ def _blocked(
     loading_gradient = None if weights is None else torch.zeros_like(loadings)
     bias_gradient = None if weights is None else torch.zeros_like(bias)
 
-    fitting = BLOCK_BYTES // (n_features * points.element_size())
+    fitting = block_bytes // (n_features * points.element_size())
     rows = min(max(16, fitting // 16 * 16), max(n_points, 1))
     buffer = points.new_empty(rows, n_features)
     transposed = loadings.t()

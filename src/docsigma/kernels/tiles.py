@@ -9,6 +9,7 @@ well enough, and the rows where it does not are seen by their sum and done again
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -16,17 +17,31 @@ import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Workspace", "augment", "tiled_moments"]
+__all__ = ["TileSizes", "Workspace", "augment", "tiled_moments"]
 
-# Words in a tile; measured in benchmarks/primitive.py.
-TILE = 4096
-# Points at once: enough for efficient products, few enough that a tile of
-# probabilities stays in the cache.
-POINTS = 1024
-# Probabilities kept for the gradient in the loadings, which needs the finished sums.
-KEPT_BYTES = 256 * 2**20
 # Columns of a product come in whole vectors: the odd few would cost as much as eight.
 COLUMNS = 8
+
+
+@dataclass(frozen=True)
+class TileSizes:
+    """How the words and the points are cut, as measured in benchmarks/primitive.py.
+
+    Attributes
+    ----------
+    words : int
+        Words in a tile.
+    points : int
+        Points at once: enough for efficient products, few enough that a tile of
+        probabilities stays in the cache.
+    kept_bytes : int
+        Probabilities kept for the gradient in the loadings, which needs the finished
+        sums.
+    """
+
+    words: int = 4096
+    points: int = 1024
+    kept_bytes: int = 256 * 2**20
 
 
 class Workspace:
@@ -36,7 +51,7 @@ class Workspace:
         self._buffer: Tensor | None = None
 
     def take(self, n_rows: int, n_columns: int, like: Tensor) -> Tensor:
-        """Give an array of that size with any content."""
+        """Return an array of that size with any content."""
         size = n_rows * n_columns
         old = self._buffer
         if old is None or old.numel() < size or old.dtype != like.dtype:
@@ -45,7 +60,7 @@ class Workspace:
 
 
 def augment(loadings: Tensor, bias: Tensor) -> Tensor:
-    """Give the table ``[T, m, 1]`` of shape (V, K + 2)."""
+    """Return the table ``[T, m, 1]`` of shape (V, K + 2)."""
     ones = torch.ones_like(bias)
     return torch.cat([loadings, bias[:, None], ones[:, None]], dim=1)
 
@@ -58,6 +73,7 @@ def tiled_moments(
     second: bool,
     weights: Tensor | None,
     workspace: Workspace,
+    sizes: TileSizes,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor]:
     """Sweep the words once.
 
@@ -78,15 +94,15 @@ def tiled_moments(
     squares = points.new_empty(n_points, points.shape[1] if second else 0)
     usable = torch.empty(n_points, dtype=torch.bool)
     gradient = None
-    rows = POINTS
+    rows = sizes.points
     if weights is not None:
-        fitting = KEPT_BYTES // (max(n_features, 1) * points.element_size())
-        rows = max(16, min(POINTS, fitting // 16 * 16))
+        fitting = sizes.kept_bytes // (max(n_features, 1) * points.element_size())
+        rows = max(16, min(sizes.points, fitting // 16 * 16))
     for start in range(0, n_points, rows):
         block = slice(start, min(start + rows, n_points))
         w = points[block]
         kept, sums, sums_of_squares = _sweep(
-            w, table, first or second, second, weights is not None, workspace
+            w, table, first or second, second, weights is not None, workspace, sizes
         )
         total = sums[:, -1]
         tiny = torch.finfo(total.dtype).tiny
@@ -117,7 +133,7 @@ def tiled_moments(
 
 
 def _weighted(w: Tensor, scale: Tensor) -> Tensor:
-    """Give ``[w * scale, scale, 0, ...]``."""
+    """Return ``[w * scale, scale, 0, ...]``."""
     n, k = w.shape
     factors = w.new_zeros(n, -(-(k + 1) // COLUMNS) * COLUMNS)
     torch.mul(w, scale[:, None], out=factors[:, :k])
@@ -132,6 +148,7 @@ def _sweep(
     second: bool,
     keep: bool,
     workspace: Workspace,
+    sizes: TileSizes,
 ) -> tuple[Tensor, Tensor, Tensor]:
     n, k = w.shape
     n_features = len(table)
@@ -143,9 +160,9 @@ def _sweep(
     # Long rows of points make faster products than short rows of components.
     sums = w.new_zeros(columns.shape[1], n)
     sums_of_squares = w.new_zeros(k if second else 0, n)
-    kept = workspace.take(n_features if keep else min(TILE, n_features), n, w)
-    for start in range(0, n_features, TILE):
-        words = slice(start, min(start + TILE, n_features))
+    kept = workspace.take(n_features if keep else min(sizes.words, n_features), n, w)
+    for start in range(0, n_features, sizes.words):
+        words = slice(start, min(start + sizes.words, n_features))
         tile = table[words]
         p = kept[words] if keep else kept[: len(tile)]
         torch.mm(tile, extended, out=p)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_matrix
 
+    from docsigma.corpora.sharded_counts import ShardedCounts
+
 __all__ = ["Perplexity", "maximum_likelihood", "perplexity", "unigram_likelihood"]
 
 
@@ -97,7 +99,7 @@ def _pair(
 
 
 def perplexity(
-    counts: csr_matrix,
+    counts: csr_matrix | ShardedCounts,
     log_evidence: NDArray[np.float64],
     log_unigram: NDArray[np.floating[Any]],
     *,
@@ -108,7 +110,7 @@ def perplexity(
 
     Parameters
     ----------
-    counts : csr_matrix of shape (n, V)
+    counts : csr_matrix or ShardedCounts of shape (n, V)
         The documents.
     log_evidence : array of shape (n,)
         Their log evidence, or a bound on it.
@@ -133,7 +135,18 @@ def perplexity(
     >>> round(result.corpus, 6), round(result.per_document, 6)
     (2.0, 2.0)
     """
-    tokens = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+    blocks = counts.iter_blocks() if hasattr(counts, "iter_blocks") else [counts]
+    found = [
+        (
+            np.asarray(block.sum(axis=1), dtype=np.float64).ravel(),
+            unigram_likelihood(block, log_unigram),
+            maximum_likelihood(block),
+        )
+        for block in blocks
+    ]
+    tokens, unigrams, best_fits = (
+        np.concatenate(part) for part in zip(*found, strict=True)
+    )
     known = tokens > 0
     if not known.any():
         raise InputError(
@@ -146,8 +159,8 @@ def perplexity(
     residual = evidence - n * (evidence.sum() / n.sum())
     # Ratio estimator; one document has no spread to show.
     spread = len(n) / max(len(n) - 1, 1) * np.square(residual).sum()
-    unigram = _pair(unigram_likelihood(counts, log_unigram)[known], n)
-    best = _pair(maximum_likelihood(counts)[known], n)
+    unigram = _pair(unigrams[known], n)
+    best = _pair(best_fits[known], n)
     return Perplexity(
         corpus=corpus,
         per_document=per_document,

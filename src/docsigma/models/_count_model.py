@@ -26,14 +26,14 @@ from docsigma.models.training_pass import TrainingPass
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
     from sklearn.feature_extraction.text import CountVectorizer
 
-    from docsigma.inference.trainer import Trainer
     from docsigma.posterior import GaussianPosterior
+    from docsigma.trainers import Trainer
 
 __all__ = ["CountModel"]
 
@@ -90,12 +90,12 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def set_vocabulary(
         self, words: Vocabulary | CountVectorizer | Sequence[str]
     ) -> Self:
-        """Tell the model its words, so that they travel with it.
+        """Attach the words, so that they travel with the model.
 
         Parameters
         ----------
         words : Vocabulary, fitted CountVectorizer, or sequence of str
-            One word a column of the training counts.
+            One word per column of the training counts.
 
         Returns
         -------
@@ -139,15 +139,19 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return int(self.components_.shape[0])
 
     def _adopt(self, trainer: Trainer) -> Self:
-        """Take what a training has come to as the fitted state."""
-        loadings, bias = trainer.fitted()
-        self.components_ = loadings.t().cpu().numpy().copy()
+        """Make what a training has come to the fitted state."""
+        columns, bias = trainer.fitted()
+        self._set_columns(columns)
         self.log_unigram_ = bias.cpu().numpy().copy()
         self.history_ = trainer.rows()
         self.n_iter_ = trainer.epoch
         self.seed_ = trainer.seed
         self.vocabulary_ = None
         return self
+
+    def _set_columns(self, columns: torch.Tensor) -> None:
+        """Set ``components_`` from the loadings."""
+        self.components_ = columns.t().cpu().numpy().copy()
 
     def _pass(self, trainer: Trainer) -> TrainingPass:
         def snapshot() -> CountModel:
@@ -157,12 +161,24 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                     setattr(model, name, getattr(self, name))
             model.training_log_unigram_ = self.training_log_unigram_
             model.converged_ = False
+            self._prepare_snapshot(model)
             return model._adopt(trainer)
 
         return TrainingPass(trainer.epoch, trainer.rows, snapshot)
 
+    def _prepare_snapshot(self, model: CountModel) -> None:
+        """Hand on what a fitted copy needs besides parameters and words."""
+
+    @staticmethod
+    def _blocks(counts: sp.csr_matrix | ShardedCounts) -> Iterator[sp.csr_matrix]:
+        """Yield counts in memory: all of them, or a block at a time from disk."""
+        if isinstance(counts, ShardedCounts):
+            yield from counts.iter_blocks()
+        else:
+            yield counts
+
     def _tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give T and m on the device."""
+        """Return T and m on the device."""
         device = choose_device(self.device)
         loadings = torch.from_numpy(np.ascontiguousarray(self.components_.T))
         return loadings.to(device), torch.from_numpy(self.log_unigram_).to(device)

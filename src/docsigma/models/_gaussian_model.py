@@ -9,48 +9,53 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
+from docsigma.corpora.sharded_counts import ShardedCounts
+from docsigma.evidence import chunk_rows, estimate_evidence
 from docsigma.exceptions import InputError
-from docsigma.inference.diagonal import DiagonalGaussian
-from docsigma.inference.evidence import estimate_evidence
-from docsigma.inference.multinomial import MultinomialCounts
+from docsigma.kernels import CountTensor
 from docsigma.metrics.perplexity import Perplexity, perplexity
 from docsigma.models._count_model import CountModel
+from docsigma.posteriors import DiagonalGaussians, FullGaussians
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
 
-    from docsigma.inference.prior import IsotropicPrior
+    from docsigma.objective import Model
     from docsigma.posterior import GaussianPosterior
+    from docsigma.posteriors import Gaussians
 
 __all__ = ["GaussianModel"]
+
+# Documents on disk whose evidence is estimated at once, about.
+BLOCK = 8192
 
 
 class GaussianModel(CountModel):
     """A model with ``softmax(m + T w)`` for words and a Gaussian for each document.
 
-    A subclass says how documents are inferred, and what T, m and the prior are.
+    A subclass says how documents are inferred, and under what model.
     """
 
     # Draws of a bound where none are asked for: those of the model's authors.
     evidence_draws: ClassVar[int] = 32
 
-    def _prior(self) -> IsotropicPrior:
+    def _model(self) -> Model:
         raise NotImplementedError
 
-    def _infer(
-        self, counts: sp.csr_matrix, counted: MultinomialCounts
-    ) -> DiagonalGaussian:
-        """Give the posteriors of documents, whose tensors are `counted`."""
+    def _infer(self, counts: sp.csr_matrix) -> Gaussians:
+        """Return the posteriors of documents."""
         raise NotImplementedError
 
     def _arithmetic(self) -> contextlib.AbstractContextManager[Any]:
-        """Give the setting in which products are made."""
+        """Return the setting in which products are made."""
         return contextlib.nullcontext()
 
     def perplexity(
         self,
-        X: ArrayLike | sp.csr_matrix,
+        X: ArrayLike | sp.csr_matrix | ShardedCounts,
         *,
         estimator: str = "monte_carlo",
         n_draws: int | None = None,
@@ -60,18 +65,17 @@ class GaussianModel(CountModel):
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_documents, n_features)
+        X : array, sparse matrix or ShardedCounts of shape (n_documents, n_features)
             Word counts.
         estimator : {"monte_carlo", "jensen", "authors", "importance"}
             How the evidence is estimated, see
-            :func:`docsigma.inference.evidence.estimate_evidence`. The default is a
-            bound.
+            :func:`docsigma.evidence.estimate_evidence`. The default is a bound.
         n_draws : int or None, default=None
-            Draws a document; None means those of the model's authors, 32 for
+            Draws per document; None means those of the model's authors, 32 for
             BayesianSMM and 20 for NVDM.
         posterior : GaussianPosterior, default=None
             What :meth:`posterior` gave for X, to save inferring it again; any other
-            Gaussians give a bound too.
+            Gaussians, with diagonal or full covariances, give a bound too.
 
         Returns
         -------
@@ -89,44 +93,76 @@ class GaussianModel(CountModel):
             n_draws=0 if estimator == "jensen" else n_draws,
         )
 
-    def score(self, X: ArrayLike | sp.csr_matrix, y: object = None) -> float:  # noqa: ARG002
-        """Bound on the log evidence, a token: higher is better, for grid searches."""
+    def score(
+        self,
+        X: ArrayLike | sp.csr_matrix | ShardedCounts,
+        y: object = None,  # noqa: ARG002
+    ) -> float:
+        """Bound on the log evidence per token: higher is better, for grid searches."""
         check_is_fitted(self)
         counts = self._check_counts(X, reset=False)
         evidence = self._evidence(counts, "monte_carlo", self.evidence_draws, None)
-        return float(evidence.sum() / max(float(counts.sum()), 1.0))
+        tokens = sum(float(block.sum()) for block in self._blocks(counts))
+        return float(evidence.sum() / max(tokens, 1.0))
 
     def _evidence(
         self,
-        counts: sp.csr_matrix,
+        counts: sp.csr_matrix | ShardedCounts,
         estimator: str,
         n_draws: int,
         posterior: GaussianPosterior | None,
     ) -> NDArray[np.float64]:
-        loadings, bias = self._tensors()
-        counted = MultinomialCounts(counts, bias)
-        shape = (counts.shape[0], loadings.shape[1])
+        model = self._model()
+        shape = (counts.shape[0], model.n_components)
         if posterior is not None and posterior.mean.shape != shape:
             raise InputError(
                 f"`posterior` must have the shape {shape[0]} x {shape[1]}, got "
                 f"{posterior.mean.shape}"
             )
+        rows = chunk_rows(n_draws)
+        values = []
         with self._arithmetic():
-            if posterior is None:
-                q = self._infer(counts, counted)
-            else:
-                q = DiagonalGaussian(
-                    torch.from_numpy(posterior.mean.copy()).to(loadings),
-                    torch.from_numpy(posterior.log_std).to(loadings),
+            for start, block in _numbered_blocks(counts, rows):
+                if posterior is None:
+                    q = self._infer(block)
+                else:
+                    some = posterior[start : start + block.shape[0]]
+                    q = _gaussians(some, model.columns)
+                evidence = estimate_evidence(
+                    CountTensor(block, model.bias),
+                    q,
+                    model,
+                    estimator=estimator,
+                    n_draws=n_draws,
+                    seed=self.seed_,
+                    first_chunk=start // rows,
                 )
-            evidence = estimate_evidence(
-                counted,
-                q,
-                loadings,
-                bias,
-                self._prior(),
-                estimator=estimator,
-                n_draws=n_draws,
-                seed=self.seed_,
-            )
-        return np.asarray(evidence.log_evidence.cpu().numpy())
+                values.append(evidence.log_evidence.cpu().numpy())
+        return np.concatenate(values) if values else np.empty(0)
+
+
+def _numbered_blocks(
+    counts: sp.csr_matrix | ShardedCounts, rows: int
+) -> Iterator[tuple[int, sp.csr_matrix]]:
+    """Yield blocks of a multiple of `rows` documents, each with its first row."""
+    if not isinstance(counts, ShardedCounts):
+        yield 0, counts
+        return
+    size = rows * max(1, BLOCK // rows)
+    for start in range(0, counts.shape[0], size):
+        yield start, counts[start : start + size]
+
+
+def _gaussians(posterior: GaussianPosterior, like: torch.Tensor) -> Gaussians:
+    """Return what a user gave as tensors."""
+    mean = torch.from_numpy(posterior.mean.copy()).to(like)
+    if posterior.covariance is None:
+        return DiagonalGaussians(mean, torch.from_numpy(posterior.log_std).to(like))
+    covariance = torch.from_numpy(posterior.covariance.astype(np.float64))
+    factor, failed = torch.linalg.cholesky_ex(covariance)
+    if bool(failed.any()):
+        row = int(torch.nonzero(failed)[0])
+        raise InputError(
+            f"`posterior.covariance` is not positive definite in row {row}"
+        )
+    return FullGaussians(mean, factor.to(like))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tqdm.auto import tqdm
 
 if TYPE_CHECKING:
-    from docsigma.inference.trainer import Trainer
+    from docsigma.trainers import Trainer
 
 __all__ = ["ProgressBar"]
 

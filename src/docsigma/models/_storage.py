@@ -9,8 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from docsigma._part import Part
 from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
+from docsigma.parts import KINDS, kind_name
 from docsigma.persistence import (
     StoredModel,
     counts_digest,
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
     import os
 
     from docsigma.corpora.sharded_counts import ShardedCounts
-    from docsigma.inference.trainer import Trainer
     from docsigma.models._subspace_model import SubspaceModel
+    from docsigma.trainers import Trainer
 
 __all__ = ["CheckpointFile", "load", "pack", "save", "unpack"]
 
@@ -44,22 +46,50 @@ def _parameters(model: SubspaceModel) -> dict[str, Any]:
     if not isinstance(parameters["random_state"], (int, np.integer)):
         # A RandomState cannot be written; the seed drawn from it is kept beside.
         parameters["random_state"] = None
-    return {
-        name: value.item() if isinstance(value, np.generic) else value
-        for name, value in parameters.items()
-    }
+    return {name: _plain(name, value) for name, value in parameters.items()}
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return a value as JSON has it."""
+    if isinstance(value, Part):
+        own = {k: _plain(k, v) for k, v in value.get_params(deep=False).items()}
+        return {"kind": kind_name(name, value), "parameters": own}
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    return value
+
+
+def _parameter(name: str, value: Any, config: Path) -> Any:
+    """Turn a value of :func:`_plain` back; a part's class comes from the registry."""
+    if name not in KINDS or not isinstance(value, (dict, str)):
+        return value
+    kind = str(value if isinstance(value, str) else value.get("kind"))
+    if kind not in KINDS[name]:
+        raise InputError(
+            f"{config} has a {name} of the kind {kind!r}, which this docsigma does not "
+            f"know (it knows {', '.join(KINDS[name])})"
+        )
+    if isinstance(value, str):
+        return value
+    return KINDS[name][kind](**value["parameters"])
 
 
 def pack(model: SubspaceModel) -> StoredModel:
-    """Take a fitted model apart into what can be written."""
+    """Turn a fitted model into what can be written."""
     fitted = {name: getattr(model, name) for name in SCALARS}
     names = getattr(model, "feature_names_in_", None)
     fitted["feature_names_in_"] = None if names is None else list(names)
     vocabulary = model.vocabulary_
+    arrays = {name: getattr(model, name) for name in ARRAYS}
+    parts = getattr(model, "parts_", None)
+    if parts is not None:
+        arrays |= {f"parts.{name}": array for name, array in parts.arrays().items()}
+        if model.components_variance_ is not None:
+            arrays["components_variance_"] = model.components_variance_
     return StoredModel(
         kind=type(model).__name__,
         config={"parameters": _parameters(model), "fitted": fitted},
-        arrays={name: getattr(model, name) for name in ARRAYS},
+        arrays=arrays,
         vocabulary=None if vocabulary is None else vocabulary.to_dict(),
     )
 
@@ -81,7 +111,13 @@ def unpack(
     config = Path(folder) / "config.json"
     try:
         parameters = stored.config["parameters"]
-        model = cls(**{k: v for k, v in parameters.items() if k not in GONE})
+        model = cls(
+            **{
+                name: _parameter(name, value, config)
+                for name, value in parameters.items()
+                if name not in GONE
+            }
+        )
         for name in ARRAYS:
             setattr(model, name, stored.arrays[name])
         fitted = stored.config["fitted"]
@@ -98,6 +134,17 @@ def unpack(
             f"{folder} is damaged: its loadings have the shape "
             f"{model.components_.shape}, {config.name} says {expected}"
         )
+    if hasattr(model, "_parts"):
+        model.parts_ = model._parts()
+        start = "parts."
+        model.parts_.set_arrays(
+            {
+                name.removeprefix(start): array
+                for name, array in stored.arrays.items()
+                if name.startswith(start)
+            }
+        )
+        model.components_variance_ = stored.arrays.get("components_variance_")
     model.vocabulary_ = None
     if stored.vocabulary is not None:
         model.set_vocabulary(Vocabulary.from_dict(stored.vocabulary))
@@ -139,7 +186,7 @@ class CheckpointFile:
         write_checkpoint(self.path, config, arrays)
 
     def restore(self, trainer: Trainer) -> None:
-        """Take up the state in the file, if it is of this training.
+        """Restore the state in the file, if it is of this training.
 
         Raises
         ------

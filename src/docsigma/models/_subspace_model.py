@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -10,27 +11,33 @@ import torch
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
-from docsigma._devices import choose_device
+from docsigma.estep import infer
 from docsigma.exceptions import InputError
-from docsigma.inference.multinomial import MultinomialCounts, log_unigram
-from docsigma.kernels import use_precision
+from docsigma.kernels import CountTensor, use_precision
 from docsigma.kernels.precision import PRECISIONS
 from docsigma.models import _storage, _training
 from docsigma.models._count_model import CountModel
 from docsigma.models._progress import ProgressBar
+from docsigma.posterior import GaussianPosterior
+from docsigma.trainers import MinibatchSettings
+from docsigma.trainers.sorted_counts import log_unigram
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
     import scipy.sparse as sp
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from docsigma.corpora.sharded_counts import ShardedCounts
-    from docsigma.inference.trainer import Trainer
     from docsigma.kernels.precision import Precision
     from docsigma.models.training_pass import TrainingPass
+    from docsigma.objective import Model
+    from docsigma.parts import Parts
+    from docsigma.posteriors import Gaussians
+    from docsigma.trainers import Trainer
 
 __all__ = ["SubspaceModel"]
 
@@ -38,12 +45,14 @@ __all__ = ["SubspaceModel"]
 class SubspaceModel(CountModel):
     """A model with word loadings T and log uni-gram m, trained by either solver.
 
-    A subclass says by `point_estimates` whether its documents are points or
-    Gaussians, and has the parameters named here.
+    A subclass says what parts it has, and has the parameters named here.
     """
 
-    point_estimates: ClassVar[bool] = False
+    # How the minibatch trainer steps.
+    minibatch_settings: ClassVar[MinibatchSettings] = MinibatchSettings()
 
+    parts_: Parts
+    components_variance_: NDArray[Any] | None
     n_components: int
     prior_precision: float
     l1: float
@@ -57,6 +66,8 @@ class SubspaceModel(CountModel):
     init_scale: float
     n_draws: int
     init_variance: float
+    inference_max_iter: int
+    inference_tol: float
     precision: Precision
     random_state: int | np.random.RandomState | None
     verbose: bool
@@ -84,9 +95,13 @@ class SubspaceModel(CountModel):
     @property
     def n_passes(self) -> int:
         """Passes over the corpus at the most: `max_iter`, or the solver's own."""
-        own = getattr(self, "_planned", _training.FAST_PASSES)
+        own = getattr(self, "_planned", self.minibatch_settings.passes)
         fast = self.solver == "fast"
         return self.max_iter or (own if fast else _training.PAPER_PASSES)
+
+    def _parts(self) -> Parts:
+        """Make the parts that the parameters describe."""
+        raise NotImplementedError
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -125,6 +140,7 @@ class SubspaceModel(CountModel):
         -------
         self
         """
+        parts = self._parts()
         counts = self._check_counts(X, reset=True)
         if not _training.n_tokens(counts) > 0:
             raise InputError(
@@ -142,7 +158,10 @@ class SubspaceModel(CountModel):
         )
         like = _training.like(counts, self.device)
         self.training_log_unigram_ = log_unigram(counts)
-        self._planned = _training.fast_passes(counts.shape[0], self.n_components)
+        self.parts_ = parts
+        self._planned = self.minibatch_settings.n_passes(
+            counts.shape[0], self.n_components
+        )
         max_iter = self.n_passes
         trainer = _training.make_trainer(self, counts, like, seed)
         store = None
@@ -172,6 +191,98 @@ class SubspaceModel(CountModel):
             store.write(trainer)
         return self._adopt(trainer)
 
-    def _counted(self, counts: sp.csr_matrix) -> MultinomialCounts:
-        bias = torch.from_numpy(self.log_unigram_).to(choose_device(self.device))
-        return MultinomialCounts(counts, bias)
+    def _set_columns(self, columns: torch.Tensor) -> None:
+        k = self.n_components
+        super()._set_columns(columns[:, :k])
+        self.components_variance_ = None
+        if self.parts_.loadings.quadratic:
+            self.components_variance_ = columns[:, k:].t().cpu().numpy().copy()
+
+    def _prepare_snapshot(self, model: CountModel) -> None:
+        assert isinstance(model, SubspaceModel)
+        model.parts_ = copy.deepcopy(self.parts_)
+
+    def _model(self) -> Model:
+        """Return the words on the device, with the other parts."""
+        columns, bias = self._tensors()
+        if self.components_variance_ is not None:
+            variance = np.ascontiguousarray(self.components_variance_.T)
+            columns = torch.cat([columns, torch.from_numpy(variance).to(columns)], 1)
+        return self.parts_.model(columns, bias)
+
+    def _infer(self, counts: sp.csr_matrix) -> Gaussians:
+        model = self._model()
+        return infer(
+            CountTensor(counts, model.bias),
+            model,
+            self.parts_.covariance,
+            max_iter=self.inference_max_iter,
+            tol=self.inference_tol,
+        ).posterior
+
+    def _embed(self, X: ArrayLike | sp.csr_matrix | ShardedCounts) -> list[Any]:
+        """Return the arrays of the posteriors, a block of documents at a time."""
+        check_is_fitted(self)
+        counts = self._check_counts(X, reset=False)
+        found = []
+        with use_precision(self.precision):
+            for block in self._blocks(counts):
+                tokens = np.asarray(block.sum(axis=1), dtype=np.float64).ravel()
+                found.append((self._infer(block).arrays(), tokens))
+        return found
+
+    def transform(self, X: ArrayLike | sp.csr_matrix | ShardedCounts) -> NDArray[Any]:
+        """Embed documents: their means, or means and variances (see `output`).
+
+        Parameters
+        ----------
+        X : array, sparse matrix or ShardedCounts of shape (n_documents, n_features)
+            Word counts.
+
+        Returns
+        -------
+        array of shape (n_documents, n_components) or (n_documents, 2 n_components)
+        """
+        if self.output != "mean":
+            q = self.posterior(X)
+            return np.hstack([q.mean, q.variance])
+        found = [arrays["mean"] for arrays, _ in self._embed(X)]
+        if not found:
+            return np.empty((0, self.n_components), dtype=self.components_.dtype)
+        return np.concatenate(found)
+
+    def posterior(
+        self, X: ArrayLike | sp.csr_matrix | ShardedCounts
+    ) -> GaussianPosterior:
+        """Infer the Gaussian of each document.
+
+        A document's Gaussian depends on the document and the model only. A document
+        with no known word gets the prior.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or ShardedCounts of shape (n_documents, n_features)
+            Word counts.
+
+        Returns
+        -------
+        GaussianPosterior
+            With the prior, and the known tokens of each document.
+        """
+        check_is_fitted(self)
+        k = self.n_components
+        family = self.parts_.covariance
+        if family.constant(1, k, 1.0, torch.empty(0)).is_point:
+            raise InputError(
+                f"{type(self).__name__} gives points, no Gaussians: transform, or "
+                "BayesianSMM"
+            )
+        prior = self.parts_.prior.gaussian(k)
+        found = [
+            GaussianPosterior(**arrays, prior=prior, n_tokens=tokens)
+            for arrays, tokens in self._embed(X)
+        ]
+        if not found:
+            nothing = np.empty((0, k), dtype=self.components_.dtype)
+            return GaussianPosterior(nothing, nothing, prior=prior, n_tokens=[])
+        return found[0] if len(found) == 1 else GaussianPosterior.concatenate(found)

@@ -13,17 +13,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from docsigma.corpora.sharded_counts import ShardedCounts
+from docsigma.estep.curvature import LoadingsBasis
 from docsigma.exceptions import InputError
-from docsigma.inference.centred_jensen import infer_posterior
-from docsigma.inference.curvature import LoadingsBasis
-from docsigma.inference.multinomial import MultinomialCounts, log_unigram
-from docsigma.inference.prior import IsotropicPrior
 from docsigma.kernels import use_precision
+from docsigma.likelihoods import Likelihood
+from docsigma.loadings import Loadings
 from docsigma.models import _training
 from docsigma.models._gaussian_model import GaussianModel
 from docsigma.models._subspace_model import SubspaceModel
-from docsigma.posterior import GaussianPosterior
+from docsigma.parts import Parts
+from docsigma.posteriors import PosteriorFamily
+from docsigma.priors import Prior
+from docsigma.trainers.sorted_counts import log_unigram
 
 if TYPE_CHECKING:
     import contextlib
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import ArrayLike
 
-    from docsigma.inference.diagonal import DiagonalGaussian
-    from docsigma.inference.trainer import Trainer
+    from docsigma.corpora.sharded_counts import ShardedCounts
     from docsigma.kernels.precision import Precision
+    from docsigma.trainers import Trainer
 
 __all__ = ["BayesianSMM"]
 
@@ -50,7 +51,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         x \sim \mathrm{Multinomial}(\theta; N).
 
     Training maximises the evidence lower bound over :math:`m`, :math:`T` and one
-    diagonal Gaussian a document; a new document's Gaussian comes from maximising
+    diagonal Gaussian per document; a new document's Gaussian comes from maximising
     its own bound under the model found.
 
     Parameters
@@ -58,12 +59,24 @@ class BayesianSMM(SubspaceModel, GaussianModel):
     n_components : int, default=100
         Size K of an embedding.
     prior_precision : float, default=10.0
-        :math:`\lambda` of the prior. It sets the scale of the embeddings.
+        :math:`\lambda` of the prior. It sets the scale of the embeddings. For a
+        prior given by name; an object has its own.
     l1 : float, default=1.0
         Weight :math:`\omega` of the absolute values of T. Gives exact zeros; 0 means
         no penalty, and a weight that is high enough gives T = 0, the uni-gram model.
+        For loadings given by name, as `l2`; an object has its own.
     l2 : float, default=0.0
         Weight of half the squares of T.
+    likelihood : "multinomial" or Likelihood, default="multinomial"
+        How counts come about, given the probabilities of the words.
+    prior : "isotropic" or Prior, default="isotropic"
+        What an embedding is before a word is read. ``"isotropic"`` is
+        ``IsotropicPrior(precision=prior_precision)``.
+    covariance : {"diagonal", "full", "point"} or PosteriorFamily, default="diagonal"
+        Which covariances a document's Gaussian may have. ``"full"`` costs K times as
+        much; ``"point"`` has none.
+    loadings : "point" or Loadings, default="point"
+        What is learned of T. ``"point"`` is ``PointLoadings(l1=l1, l2=l2)``.
     learn_log_unigram : bool, default=True
         Whether m is learned; otherwise it stays the corpus's log uni-gram.
     solver : {"fast", "paper"}, default="fast"
@@ -77,9 +90,9 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         thousand documents or with more than 100 components.
     tol : float, default=1e-6
         Training ends when the bound, averaged over fifty passes (a fifth of them for
-        ``"fast"``), grows by less than `tol` of itself a pass. ``"paper"`` does not end
-        before 100 passes, nor while the KL still grows by a per cent; ``"fast"`` not
-        in its first half. 0 means that only `max_iter` ends it.
+        ``"fast"``), grows by less than `tol` of itself per pass. ``"paper"`` does not
+        end before 100 passes, nor while the KL still grows by a per cent; ``"fast"``
+        not in its first half. 0 means that only `max_iter` ends it.
     learning_rate : float or None, default=None
         Adam's step size at the start. None means 0.04 for ``"fast"``, less
         beyond 100 components, and 0.01 for ``"paper"``, which uses it for the
@@ -88,14 +101,14 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         Documents in a minibatch of ``"fast"``; a small corpus has smaller ones, ten
         to a pass.
     n_draws : int, default=1
-        Draws R a document and pass, in training by ``"paper"``.
+        Draws R per document and pass, in training by ``"paper"``.
     init_variance : float, default=0.1
         Variance at which the posteriors of ``"paper"`` start.
     init_scale : float, default=0.001
         Standard deviation of the normals at which T starts; ``"fast"`` adds them to
         its start.
     inference_max_iter : int, default=200
-        Sweeps over the words a document takes at the most in :meth:`posterior`.
+        Passes over the words that a document needs at the most in :meth:`posterior`.
     inference_tol : float, default=0.03
         A document is done when its mean would move by less than this part of its
         standard deviation, and its variance by less than this part of itself.
@@ -122,8 +135,8 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         Log uni-gram of the training corpus: the reference line of
         :meth:`perplexity`, and m itself if it is not learned.
     history_ : list of dict
-        One row a pass: ``epoch``, ``bound``, ``kl`` (mean a document), ``sparsity``,
-        ``seconds``.
+        One row per pass: ``epoch``, ``bound``, ``kl`` (mean per document),
+        ``sparsity``, ``seconds``.
     n_iter_ : int
         Passes done.
     converged_ : bool
@@ -163,6 +176,11 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         "n_draws": [Interval(Integral, 1, None, closed="left")],
         "init_variance": [Interval(Real, 0, None, closed="neither")],
         "output": [StrOptions({"mean", "mean_variance"})],
+        # Names are looked up when used: a kind may be registered later.
+        "likelihood": [str, Likelihood],
+        "prior": [str, Prior],
+        "covariance": [str, PosteriorFamily],
+        "loadings": [str, Loadings],
     }
 
     def __init__(
@@ -172,6 +190,10 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         prior_precision: float = 10.0,
         l1: float = 1.0,
         l2: float = 0.0,
+        likelihood: str | Likelihood = "multinomial",
+        prior: str | Prior = "isotropic",
+        covariance: str | PosteriorFamily = "diagonal",
+        loadings: str | Loadings = "point",
         learn_log_unigram: bool = True,
         solver: str = "fast",
         max_iter: int | None = None,
@@ -193,6 +215,10 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         self.prior_precision = prior_precision
         self.l1 = l1
         self.l2 = l2
+        self.likelihood = likelihood
+        self.prior = prior
+        self.covariance = covariance
+        self.loadings = loadings
         self.learn_log_unigram = learn_log_unigram
         self.solver = solver
         self.max_iter = max_iter
@@ -211,7 +237,11 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: ArrayLike | sp.csr_matrix, y: object = None) -> Self:  # noqa: ARG002
+    def partial_fit(
+        self,
+        X: ArrayLike | sp.csr_matrix | ShardedCounts,
+        y: object = None,  # noqa: ARG002
+    ) -> Self:
         """Learn from documents that come once, as in a stream.
 
         Each call makes one pass over its documents in minibatches: their posteriors
@@ -221,7 +251,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_documents, n_features)
+        X : array, sparse matrix or ShardedCounts of shape (n_documents, n_features)
             Word counts; the first call should have at least some thousand documents,
             for training starts from them.
         y : ignored
@@ -244,15 +274,17 @@ class BayesianSMM(SubspaceModel, GaussianModel):
             self.history_: list[dict[str, Any]] = []
             self.n_iter_, self.converged_, self.vocabulary_ = 0, False, None
             self.training_log_unigram_ = log_unigram(counts)
+            self.parts_ = self._parts()
         if not hasattr(self, "_stream"):
             self._stream = _training.make_stream(self, counts.shape[1], like)
             if not first:
-                loadings, bias = self._tensors()
-                self._stream.resume(loadings, bias, self.training_log_unigram_)
+                model = self._model()
+                unigram = self.training_log_unigram_
+                self._stream.resume(model.columns, model.bias, unigram)
         with use_precision(self.precision):
-            row = self._stream.learn(counts)
-        loadings, bias = self._stream.fitted()
-        self.components_ = loadings.t().cpu().numpy().copy()
+            row = self._stream.learn(self._blocks(counts))
+        columns, bias = self._stream.fitted()
+        self._set_columns(columns)
         self.log_unigram_ = bias.cpu().numpy().copy()
         self.training_log_unigram_ = self._stream.log_unigram()
         self.n_iter_ += 1
@@ -263,41 +295,8 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         self.__dict__.pop("_stream", None)
         return super()._adopt(trainer)
 
-    def posterior(
-        self, X: ArrayLike | sp.csr_matrix | ShardedCounts
-    ) -> GaussianPosterior:
-        """Infer the Gaussian of each document.
-
-        A document's Gaussian depends on the document and the model only. A document
-        with no known word gets the prior.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or ShardedCounts of shape (n_documents, n_features)
-            Word counts.
-
-        Returns
-        -------
-        GaussianPosterior
-        """
-        check_is_fitted(self)
-        counts = self._check_counts(X, reset=False)
-        if isinstance(counts, ShardedCounts):
-            n_documents, dtype = counts.shape[0], self.components_.dtype
-            mean = np.empty((n_documents, self.components_.shape[0]), dtype=dtype)
-            variance = np.empty_like(mean)
-            begin = 0
-            for block in counts.iter_blocks():
-                q = self.posterior(block)
-                rows = slice(begin, begin + block.shape[0])
-                mean[rows], variance[rows] = q.mean, q.variance
-                begin = rows.stop
-            return GaussianPosterior(mean, variance)
-        with use_precision(self.precision):
-            return self._arrays(self._infer(counts, self._counted(counts)))
-
     def principal_axes(self) -> BayesianSMM:
-        r"""Give the same model in the axes that suit diagonal covariances best.
+        r"""Return the same model in the axes that suit diagonal covariances best.
 
         The prior is the same in all directions, so :math:`T` may be turned, and
         embeddings with it, without changing what documents are probable. In the
@@ -323,11 +322,23 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         True
         """
         check_is_fitted(self)
+        prior = self.parts_.prior.gaussian(self.n_components)
+        if prior.form != "isotropic" or prior.mean.any():
+            raise InputError(
+                f"principal axes need a prior that is the same in all directions, got "
+                f"{self.parts_.prior!r}"
+            )
+        if self.components_variance_ is not None:
+            raise InputError(
+                "principal axes need loadings without variances, got "
+                f"{self.parts_.loadings!r}"
+            )
         loadings, bias = (
             torch.from_numpy(np.array(array, dtype=np.float64))
             for array in (self.components_.T, self.log_unigram_)
         )
-        axes = LoadingsBasis(loadings, bias).vectors.flip(1)
+        tensors = self.parts_.prior.tensors(self.n_components, loadings)
+        axes = LoadingsBasis(loadings, bias, tensors).vectors.flip(1)
         # An axis and its opposite serve alike: the largest part decides.
         largest = axes.abs().argmax(dim=0, keepdim=True)
         axes = axes * axes.gather(0, largest).sign()
@@ -337,29 +348,16 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         turned.components_ = (loadings @ axes).t().contiguous().numpy().astype(dtype)
         return turned
 
-    def _prior(self) -> IsotropicPrior:
-        return IsotropicPrior(float(self.prior_precision))
+    def _parts(self) -> Parts:
+        return Parts.of(
+            likelihood=self.likelihood,
+            prior=self.prior,
+            covariance=self.covariance,
+            loadings=self.loadings,
+            prior_precision=self.prior_precision,
+            l1=self.l1,
+            l2=self.l2,
+        )
 
     def _arithmetic(self) -> contextlib.AbstractContextManager[Any]:
         return use_precision(self.precision)
-
-    def _infer(
-        self,
-        counts: sp.csr_matrix,  # noqa: ARG002
-        counted: MultinomialCounts,
-    ) -> DiagonalGaussian:
-        loadings, bias = self._tensors()
-        return infer_posterior(
-            counted,
-            loadings,
-            bias,
-            self._prior(),
-            max_iter=self.inference_max_iter,
-            tol=self.inference_tol,
-        ).posterior
-
-    @staticmethod
-    def _arrays(q: DiagonalGaussian) -> GaussianPosterior:
-        return GaussianPosterior(
-            q.mean.cpu().numpy(), (2 * q.log_std).exp().cpu().numpy()
-        )

@@ -14,19 +14,20 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from docsigma.exceptions import InputError
-from docsigma.inference.multinomial import MultinomialCounts, log_unigram
-from docsigma.inference.nvdm_network import (
+from docsigma.models import _storage, _training
+from docsigma.models._gaussian_model import GaussianModel
+from docsigma.models._progress import ProgressBar
+from docsigma.models.nvdm_network import (
     ACTIVATIONS,
     PRIOR,
     NVDMNetwork,
     encoder_shapes,
 )
-from docsigma.inference.nvdm_trainer import NVDMTrainer
-from docsigma.models import _storage, _training
-from docsigma.models._gaussian_model import GaussianModel
-from docsigma.models._progress import ProgressBar
+from docsigma.parts import Parts
 from docsigma.persistence import read_model, write_model
 from docsigma.posterior import GaussianPosterior
+from docsigma.trainers.nvdm import NVDMTrainer
+from docsigma.trainers.sorted_counts import log_unigram
 
 if TYPE_CHECKING:
     import os
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from docsigma.corpora.sharded_counts import ShardedCounts
-    from docsigma.inference.diagonal import DiagonalGaussian
-    from docsigma.inference.prior import IsotropicPrior
-    from docsigma.inference.trainer import Trainer
     from docsigma.models.training_pass import TrainingPass
+    from docsigma.objective import Model
+    from docsigma.posteriors import DiagonalGaussians
+    from docsigma.trainers import Trainer
 
 __all__ = ["NVDM"]
 
@@ -81,14 +82,14 @@ class NVDM(GaussianModel):
         alone.
     tol : float, default=1e-5
         Training ends when the bound, averaged over five rounds, grows by less than
-        `tol` of itself a round. 0 means that only `max_iter` ends it.
+        `tol` of itself per round. 0 means that only `max_iter` ends it.
     learning_rate : float, default=2e-4
         Adam's step size. The default is for thousands of documents; a few hundred
         need some 1e-3.
     batch_size : int, default=64
         Documents in a minibatch.
     n_draws : int, default=1
-        Draws a document and step, in training.
+        Draws per document and step, in training.
     output : {"mean", "mean_variance"}, default="mean"
         What :meth:`transform` gives: K means, or K means and K variances.
     device : str, default="auto"
@@ -113,8 +114,8 @@ class NVDM(GaussianModel):
         Log uni-gram of the training corpus: the reference line of
         :meth:`perplexity`.
     history_ : list of dict
-        One row a round: ``epoch``, ``bound``, ``kl`` (mean a document), ``sparsity``
-        (of R), ``seconds``.
+        One row per round: ``epoch``, ``bound``, ``kl`` (mean per document),
+        ``sparsity`` (of R), ``seconds``.
     n_iter_ : int
         Rounds done.
     converged_ : bool
@@ -278,7 +279,7 @@ class NVDM(GaussianModel):
     def posterior(
         self, X: ArrayLike | sp.csr_matrix | ShardedCounts
     ) -> GaussianPosterior:
-        """Give the Gaussian of each document: one pass through the encoder.
+        """Return the Gaussian of each document: one pass through the encoder.
 
         A document with no known word gets what the encoder makes of zeros, which is
         not exactly the prior.
@@ -293,18 +294,19 @@ class NVDM(GaussianModel):
         GaussianPosterior
         """
         check_is_fitted(self)
-        q = self._network().encode_counts(self._check_counts(X, reset=False))
-        variance = (2 * q.log_std).exp()
-        return GaussianPosterior(q.mean.cpu().numpy(), variance.cpu().numpy())
+        counts = self._check_counts(X, reset=False)
+        found = self._network().encode_counts(counts).arrays()
+        tokens = (np.asarray(b.sum(axis=1)).ravel() for b in self._blocks(counts))
+        prior = PRIOR.gaussian(self.n_components)
+        return GaussianPosterior(
+            **found, prior=prior, n_tokens=np.concatenate([*tokens, np.empty(0)])
+        )
 
-    def _prior(self) -> IsotropicPrior:
-        return PRIOR
+    def _model(self) -> Model:
+        parts = Parts.of(prior=PRIOR)
+        return parts.model(*self._tensors())
 
-    def _infer(
-        self,
-        counts: sp.csr_matrix,
-        counted: MultinomialCounts,  # noqa: ARG002
-    ) -> DiagonalGaussian:
+    def _infer(self, counts: sp.csr_matrix) -> DiagonalGaussians:
         return self._network().encode_counts(counts)
 
     def _network(self) -> NVDMNetwork:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from docsigma.exceptions import InputError
-from docsigma.inference.point_estimate import infer_point, penalised_likelihood
-from docsigma.inference.prior import IsotropicPrior
-from docsigma.kernels import use_precision
+from docsigma.kernels import CountTensor, softmax_moments, use_precision
 from docsigma.models._subspace_model import SubspaceModel
+from docsigma.objective import document_bound, kl_divergence
+from docsigma.parts import Parts
 
 if TYPE_CHECKING:
+    import numpy as np
     import scipy.sparse as sp
-    import torch
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from docsigma.inference.multinomial import MultinomialCounts
+    from docsigma.corpora.sharded_counts import ShardedCounts
     from docsigma.kernels.precision import Precision
 
 __all__ = ["SMM"]
@@ -58,7 +56,7 @@ class SMM(SubspaceModel):
     log_unigram_ : array of shape (n_features,)
         m.
     history_ : list of dict
-        One row a pass; ``bound`` is the objective, and ``kl`` the mean of
+        One row per pass; ``bound`` is the objective, and ``kl`` the mean of
         :math:`\tfrac\lambda2 w^\top w`.
 
     References
@@ -75,7 +73,6 @@ class SMM(SubspaceModel):
     (100, 5)
     """
 
-    point_estimates: ClassVar[bool] = True
     output: str = "mean"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -121,45 +118,31 @@ class SMM(SubspaceModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    def posterior(self, X: object) -> NoReturn:  # noqa: ARG002
-        """Refuse: documents are points here."""
-        raise InputError("SMM gives points, no Gaussians: transform, or BayesianSMM")
-
-    def transform(self, X: ArrayLike | sp.csr_matrix) -> NDArray[Any]:
-        """Embed documents: the point of each that is most probable.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_documents, n_features)
-            Word counts.
-
-        Returns
-        -------
-        array of shape (n_documents, n_components)
-        """
-        check_is_fitted(self)
-        counts = self._counted(self._check_counts(X, reset=False))
-        with use_precision(self.precision):
-            return np.asarray(self._points(counts).cpu().numpy())
-
-    def score(self, X: ArrayLike | sp.csr_matrix, y: object = None) -> float:  # noqa: ARG002
-        """Penalised log likelihood a token; no bound on the evidence."""
-        check_is_fitted(self)
-        counts = self._counted(self._check_counts(X, reset=False))
-        loadings, bias = self._tensors()
-        prior = IsotropicPrior(float(self.prior_precision))
-        with use_precision(self.precision):
-            points = self._points(counts)
-            values = penalised_likelihood(counts, loadings, bias, prior, points)
-        return float(values.sum()) / max(float(counts.n_tokens.double().sum()), 1.0)
-
-    def _points(self, counts: MultinomialCounts) -> torch.Tensor:
-        loadings, bias = self._tensors()
-        return infer_point(
-            counts,
-            loadings,
-            bias,
-            IsotropicPrior(float(self.prior_precision)),
-            max_iter=self.inference_max_iter,
-            tol=self.inference_tol,
+    def _parts(self) -> Parts:
+        return Parts.of(
+            covariance="point",
+            prior_precision=self.prior_precision,
+            l1=self.l1,
+            l2=self.l2,
         )
+
+    def score(
+        self,
+        X: ArrayLike | sp.csr_matrix | ShardedCounts,
+        y: object = None,  # noqa: ARG002
+    ) -> float:
+        """Penalised log likelihood per token; no bound on the evidence."""
+        check_is_fitted(self)
+        model = self._model()
+        value = tokens = 0.0
+        with use_precision(self.precision):
+            for block in self._blocks(self._check_counts(X, reset=False)):
+                counts = CountTensor(block, model.bias)
+                likelihood = model.likelihood.bind(counts, model.loadings, model.bias)
+                q = self._infer(block)
+                lse = softmax_moments(q.mean, model.columns, model.bias).lse
+                terms = likelihood.value(q.mean, lse)
+                penalty = kl_divergence(q, model.prior)
+                value += float(document_bound(terms, penalty).sum())
+                tokens += float(counts.n_tokens.double().sum())
+        return value / max(tokens, 1.0)

@@ -1,0 +1,45 @@
+"""What the four parts of a model have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sklearn.base import BaseEstimator
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from torch import Tensor
+
+    from docsigma.kernels import CountTensor
+    from docsigma.posteriors import Gaussians
+
+__all__ = ["Part"]
+
+
+class Part(BaseEstimator):
+    """A likelihood, a prior, a posterior family or a treatment of the loadings.
+
+    Its constructor's arguments are scikit-learn parameters, so that ``clone``,
+    ``set_params`` and ``prior__precision`` in a grid search work. What a part learns
+    from documents follows from sums over them, which :meth:`sums` declares: they can be
+    added over batches or processes before :meth:`update` sees them.
+    """
+
+    # Whether `sums` is worth calling.
+    learns: ClassVar[bool] = False
+
+    def sums(self, counts: CountTensor, q: Gaussians) -> dict[str, Tensor]:  # noqa: ARG002
+        """Return the sums over these documents that :meth:`update` needs."""
+        return {}
+
+    def update(self, sums: Mapping[str, Tensor]) -> None:
+        """Learn from the sums over all documents, once per pass."""
+
+    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return the arrays that a saved model must hold besides the parameters."""
+        return {}
+
+    def set_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Restore what :meth:`arrays` returned."""

@@ -1,0 +1,179 @@
+"""The curvature of a document's objective, known without a pass over the words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from docsigma.kernels import CountTensor
+    from docsigma.priors import PriorTensors
+
+__all__ = ["LoadingsBasis", "WordCurvature", "own_trace"]
+
+# Part of a document's curvature that its own words decide; the rest has the shape of
+# the corpus's.
+OWN_PART = 0.4
+# The most that the covariance of its own words is scaled up by.
+OWN_MOST = 2.0
+# Eigenvalues below this are rounding.
+LEAST_VALUE = 1e-12
+
+
+class LoadingsBasis:
+    r"""Mean and covariance C of the loadings under the uni-gram, and a basis for both.
+
+    In the basis :math:`\Lambda + \gamma C` is diagonal for any :math:`\gamma`. For an
+    isotropic prior it is the eigenbasis of C.
+
+    Parameters
+    ----------
+    loadings : Tensor of shape (V, K)
+        :math:`T`.
+    bias : Tensor of shape (V,)
+        :math:`m`.
+    prior : PriorTensors
+        Its precision is :math:`\Lambda`.
+
+    Attributes
+    ----------
+    values, vectors : Tensors of shape (K,) and (K, K)
+        :math:`(\Lambda + \gamma C)^{-1} = U\,\mathrm{diag}(1/(u + \gamma v))\,U^\top`
+        with u = ``prior.unit``.
+    """
+
+    def __init__(self, loadings: Tensor, bias: Tensor, prior: PriorTensors) -> None:
+        unigram = torch.softmax(bias, dim=0)
+        self.mean: Tensor = unigram @ loadings
+        centred = loadings - self.mean
+        self.covariance: Tensor = centred.t() @ (unigram[:, None] * centred)
+        self.unit = prior.unit
+        # A CPU does a matrix this small faster than a GPU.
+        white, back = prior.whiten(self.covariance.double().cpu())
+        values, vectors = _eigen(white)
+        if back is not None:
+            vectors = back @ vectors
+        self.values: Tensor = values.clamp(min=LEAST_VALUE).to(loadings)
+        self.vectors: Tensor = vectors.to(loadings)
+        self.variance = self.covariance.diagonal().clamp(min=0)
+        self.trace = self.variance.sum().clamp(min=LEAST_VALUE)
+
+
+def _eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues and eigenvectors of a symmetric matrix."""
+    try:
+        values, vectors = torch.linalg.eigh(matrix)
+    except torch.linalg.LinAlgError:  # type: ignore[attr-defined] # not in its stubs
+        # MKL gives up on one in some hundred matrices of many unused components, by the
+        # number of threads on others; numpy brings another library.
+        found = np.linalg.eigh(matrix.numpy())
+        values, vectors = torch.from_numpy(found[0]), torch.from_numpy(found[1])
+    return values, vectors
+
+
+def own_trace(counts: CountTensor, norms: Tensor, projected: Tensor) -> Tensor:
+    """Return N times the variance of the loadings over each document's own words.
+
+    Summed over the components, of shape (n, 1); `norms` are the squared lengths of
+    the loadings, `projected` is ``counts.project(loadings)``.
+    """
+    tokens = counts.n_tokens[:, None].clamp(min=1)
+    trace = counts.score(norms)[:, None]
+    trace -= projected.square().sum(dim=1, keepdim=True) / tokens
+    return trace.clamp_(min=0)
+
+
+class WordCurvature:
+    r"""A model of :math:`\Lambda + N\,\mathrm{Cov}_\theta(t)`, one matrix per document.
+
+    A document's probabilities lie between the corpus's and its own frequencies. So
+    their covariance is taken to be a mixture of two that cost no pass over the words:
+    that of the corpus, in its eigenbasis, and that of the document's own words, a
+    sparse product. The mixture is scaled to a trace that is known.
+
+    Parameters
+    ----------
+    counts : CountTensor
+        The documents.
+    loadings : Tensor of shape (V, K)
+        :math:`T`.
+    basis : LoadingsBasis
+        Of the same loadings and prior.
+    prior : PriorTensors
+        Its precision is :math:`\Lambda`.
+    projected : Tensor of shape (n, K)
+        ``counts.project(loadings)``.
+    own_trace : Tensor of shape (n, 1)
+        :math:`N` times the variance of the loadings over the document's words, summed
+        over the components.
+    trace : Tensor of shape (n, 1)
+        :math:`N\,\mathrm{tr}\,\mathrm{Cov}_\theta(t)` as far as it is known.
+    """
+
+    def __init__(
+        self,
+        counts: CountTensor,
+        loadings: Tensor,
+        basis: LoadingsBasis,
+        prior: PriorTensors,
+        projected: Tensor,
+        own_trace: Tensor,
+        trace: Tensor,
+    ) -> None:
+        self._counts = counts
+        self._loadings = loadings
+        self._basis = basis
+        self._prior = prior
+        self._projected = projected
+        self._tokens = counts.n_tokens[:, None]
+        self._own = OWN_PART * trace / own_trace.clamp(min=1e-3)
+        self._own = self._own.clamp(max=OWN_MOST)
+        rest = (trace - self._own * own_trace).clamp(min=0)
+        self._shared = rest / basis.trace
+
+    def times(self, vectors: Tensor) -> Tensor:
+        """Multiply one vector per document by its matrix."""
+        projected = self._projected
+        own = self._counts.second_moment_product(self._loadings, vectors)
+        mean = projected / self._tokens.clamp(min=1)
+        own = own - mean * (projected * vectors).sum(dim=1, keepdim=True)
+        result: Tensor = self._prior.times(vectors)
+        shared = vectors @ self._basis.covariance
+        return result + self._own * own + self._shared * shared
+
+    def solve(self, vectors: Tensor, n_iter: int = 2) -> Tensor:
+        """Solve roughly for one vector per document, by conjugate gradients.
+
+        The corpus's part of the matrix is the preconditioner. Each document has its
+        own coefficients, so the answer does not depend on the others.
+        """
+        basis = self._basis
+        scale = self._shared + self._own * self._tokens
+        divisor = basis.unit + scale * basis.values
+
+        def precondition(residual: Tensor) -> Tensor:
+            rotated: Tensor = (residual @ basis.vectors) / divisor
+            return rotated @ basis.vectors.t()
+
+        solution = precondition(vectors)
+        residual = vectors - self.times(solution)
+        direction = precondition(residual)
+        energy = (residual * direction).sum(dim=1, keepdim=True)
+        tiny = torch.finfo(vectors.dtype).tiny
+        for iteration in range(1, n_iter + 1):
+            image = self.times(direction)
+            bend = (direction * image).sum(dim=1, keepdim=True)
+            length = energy / bend.clamp(min=tiny)
+            solution = solution + length * direction
+            if iteration == n_iter:
+                break
+            residual = residual - length * image
+            conditioned = precondition(residual)
+            before = energy
+            energy = (residual * conditioned).sum(dim=1, keepdim=True)
+            direction = conditioned + energy / before.clamp(min=tiny) * direction
+        return solution

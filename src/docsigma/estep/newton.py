@@ -1,0 +1,397 @@
+"""One safeguarded Newton loop for the posteriors of documents."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from docsigma.estep.curvature import LoadingsBasis, WordCurvature
+from docsigma.kernels import SoftmaxWords
+from docsigma.objective import ExpectedLse, document_bound, kl_divergence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+    from docsigma.kernels import CountTensor
+    from docsigma.likelihoods import DocumentLikelihood
+    from docsigma.objective import LseTerms, Model
+    from docsigma.posteriors import Gaussians, PosteriorFamily
+
+__all__ = ["Inferred", "NewtonSettings", "infer"]
+
+
+@dataclass(frozen=True)
+class NewtonSettings:
+    """How the loop steps; the defaults hold for every corpus tried."""
+
+    # Documents at once: their logits of one tile of words fill the cache.
+    chunk: int = 4096
+    # A GPU wants many: starting a kernel takes longer than a small one runs.
+    gpu_chunk: int = 2**17
+    # Part of a Newton step taken while nothing is known of the true curvature.
+    damping: float = 0.8
+    # Bounds on that part, once two gradients have shown the curvature.
+    shortest_length: float = 0.3
+    longest_length: float = 2.0
+    # And a little less than what they show, for the curvature changes on the way.
+    caution: float = 0.9
+    # Longest step, in standard deviations of the prior.
+    reach: float = 3.0
+    # A step that lowers the bound is halved until it is this short; then the document
+    # stays where it is.
+    shortest_step: float = 1.0 / 64
+    # A block is cut down to its open documents when they are fewer than this part.
+    alive: float = 0.7
+    # From a vocabulary this large, the first steps see the frequent words only.
+    large_vocabulary: int = 2**14
+    # How many steps those are; not measured, and not done, on a GPU.
+    frequent_steps: int = 2
+    # The frequent words: one in so many. They hold most of the tokens.
+    frequent_part: int = 4
+    # Up to this many tokens the deterministic bound may be loose, and where few
+    # directions hold the uncertainty draws finish the document.
+    few_tokens: int = 6
+
+
+@dataclass(frozen=True)
+class Inferred:
+    r"""Posteriors and how they were reached.
+
+    Attributes
+    ----------
+    posterior : Gaussians
+        One per document.
+    n_iter : Tensor of shape (n,)
+        Passes over all words that each document took.
+    converged : Tensor of shape (n,)
+        Whether it met the tolerance.
+    bound : Tensor of shape (n,)
+        The bound that was maximised, at the last step.
+    """
+
+    posterior: Gaussians
+    n_iter: Tensor
+    converged: Tensor
+    bound: Tensor
+
+
+def infer(
+    counts: CountTensor,
+    model: Model,
+    family: PosteriorFamily,
+    *,
+    max_iter: int = 200,
+    tol: float = 0.03,
+    settings: NewtonSettings | None = None,
+) -> Inferred:
+    r"""Maximise the bound of each document over a family of posteriors.
+
+    The bound is :func:`~docsigma.objective.document_bound` with the deterministic
+    :class:`~docsigma.objective.ExpectedLse`. Its stationary points obey
+
+    .. math::
+        \Sigma^{-1} = \Lambda + n\,\mathrm{Cov}_{\hat\theta}(t), \qquad
+        cT - n E_{\hat\theta}[t] = \Lambda(\nu - m_0)
+
+    with the likelihood's effective counts c and their sum n (the counts and the tokens
+    for the multinomial). Means move by Newton steps with the curvature of
+    :class:`~docsigma.estep.curvature.WordCurvature`, their length taken from the
+    last two gradients; covariances go to where the first equation has them. A step that
+    lowers a document's bound is undone and halved, so no document's bound ever falls.
+    Where there are many words, the first steps see the frequent ones, with one word in
+    place of all others.
+
+    There are no draws: the answer depends on the document and the model, not on a
+    seed, on neighbours or on order. Only documents of a handful of tokens whose
+    uncertainty lies in few directions are finished on the paper's bound, with draws
+    that are always the same (:mod:`~docsigma.estep.short_documents`).
+
+    Parameters
+    ----------
+    counts : CountTensor
+        The documents.
+    model : Model
+        Words, likelihood and prior.
+    family : PosteriorFamily
+        Which covariances a posterior may have.
+    max_iter : int, default=200
+        Passes over all words at the most.
+    tol : float, default=0.03
+        A document is done when the next step would move its mean by less than `tol`
+        standard deviations and its variance by less than `tol` of itself, both in
+        the root mean square over the dimensions.
+    settings : NewtonSettings, default=None
+        How the loop steps.
+
+    Returns
+    -------
+    Inferred
+    """
+    from docsigma.estep.short_documents import refine
+
+    settings = settings or NewtonSettings()
+    words = Evaluator(model, family, settings)
+    n_documents = len(counts)
+    q = family.constant(n_documents, model.n_components, 1.0, model.columns)
+    n_iter = torch.zeros(n_documents, dtype=torch.int64)
+    converged = torch.zeros(n_documents, dtype=torch.bool)
+    bound = torch.empty(n_documents, dtype=torch.float64)
+    found = Inferred(q, n_iter, converged, bound)
+    chunk = settings.gpu_chunk if model.columns.is_cuda else settings.chunk
+    for start in range(0, n_documents, chunk):
+        stop = min(start + chunk, n_documents)
+        block = counts if stop - start == n_documents else counts[start:stop]
+        likelihood = model.likelihood.bind(block, model.loadings, model.bias)
+        state = State.begin(likelihood, words)
+        climb(state, torch.arange(start, stop), found, max_iter, tol)
+    refine(counts, model, words, found)
+    return found
+
+
+class Evaluator:
+    """The words of a model as the loop evaluates them."""
+
+    def __init__(
+        self,
+        model: Model,
+        family: PosteriorFamily,
+        settings: NewtonSettings,
+        basis: LoadingsBasis | None = None,
+        expected_lse: Callable[[Gaussians, Tensor], LseTerms] | None = None,
+    ) -> None:
+        self.model, self.family, self.settings = model, family, settings
+        self.basis = basis or LoadingsBasis(model.loadings, model.bias, model.prior)
+        self.expected_lse: Callable[[Gaussians, Tensor], LseTerms]
+        self.frequent: Callable[[Gaussians, Tensor], LseTerms] | None = None
+        if expected_lse is not None:
+            self.expected_lse = expected_lse
+            return
+        whole = ExpectedLse(model, family)
+        self.expected_lse = whole
+        if len(model.bias) >= settings.large_vocabulary and model.bias.is_cpu:
+            self.frequent = _frequent(whole, settings.frequent_part)
+
+
+def _frequent(whole: ExpectedLse, part: int) -> ExpectedLse:
+    """Return the bound over frequent words and one that stands for all others."""
+    features, bias = whole.words.loadings, whole.words.bias
+    order = bias.argsort(descending=True, stable=True)
+    frequent, rare = order.tensor_split([len(order) // part])
+    mean = bias[rare].double().softmax(dim=0) @ features[rare].double()
+    together = bias[rare].logsumexp(dim=0, keepdim=True)
+    some = object.__new__(ExpectedLse)
+    some.family, some.quadratic = whole.family, whole.quadratic
+    some.workspace = whole.workspace
+    some.words = SoftmaxWords(
+        torch.cat([features[frequent], mean[None].to(features)]),
+        torch.cat([bias[frequent], together]),
+    )
+    return some
+
+
+def climb(
+    state: State, rows: Tensor, found: Inferred, max_iter: int, tol: float
+) -> None:
+    """Step until every document is done; `rows` says where in `found` they belong."""
+    for iteration in range(1, max_iter + 1):
+        under_way = state.open
+        done = state.step(tol)
+        where = rows[state.index[under_way].cpu()]
+        device_rows = where.to(state.value.device)
+        best = state.proposal.q[under_way].with_mean(state.current.q.mean[under_way])
+        found.posterior[device_rows] = best
+        found.bound[where] = state.value[under_way].cpu()
+        found.n_iter[where] = iteration
+        found.converged[where] = done[under_way].cpu()
+        state.open = under_way & ~done & ~state.stuck
+        alive = int(state.open.sum())
+        if alive == 0:
+            break
+        if alive < state.words.settings.alive * len(state.index):
+            state = state.compact()
+
+
+@dataclass(frozen=True)
+class Point:
+    """What is moved: a posterior, and the centre of its bound."""
+
+    q: Gaussians
+    centre: Tensor
+
+    def towards(self, other: Point, step: Tensor) -> Point:
+        """Return the point a part `step` of the way to `other`."""
+        centre = self.centre + step * (other.centre - self.centre)
+        return Point(self.q.towards(other.q, step), centre)
+
+    def where(self, condition: Tensor, other: Point) -> Point:
+        """Return this point where `condition` holds, else `other`."""
+        centre = torch.where(condition, self.centre, other.centre)
+        return Point(self.q.where(condition, other.q), centre)
+
+    def __getitem__(self, rows: Tensor) -> Point:
+        return Point(self.q[rows], self.centre[rows])
+
+
+@dataclass
+class State:
+    """Documents under way: the best point so far, and the next to evaluate."""
+
+    likelihood: DocumentLikelihood
+    words: Evaluator
+    index: Tensor
+    open: Tensor
+    stuck: Tensor
+    # The bound at `current`, and the gradient of its mean there.
+    value: Tensor
+    gradient: Tensor
+    # Part of the way from `current` to `proposal` to evaluate next.
+    step_size: Tensor
+    # Tokens times the trace of the covariance of t, and that of the document's words.
+    trace: Tensor
+    own_trace: Tensor
+    current: Point
+    proposal: Point
+    curvature: WordCurvature | None = None
+
+    @classmethod
+    def start_at(
+        cls,
+        likelihood: DocumentLikelihood,
+        words: Evaluator,
+        q: Gaussians,
+        own_trace: Tensor,
+    ) -> State:
+        """Begin at given posteriors."""
+        counts, projected = likelihood.counts, likelihood.projected
+        n, device = len(counts), projected.device
+        tokens = counts.n_tokens[:, None]
+        at = Point(q, words.basis.mean.expand_as(q.mean))
+        return cls(
+            likelihood=likelihood,
+            words=words,
+            index=torch.arange(n, device=device),
+            open=torch.ones(n, dtype=torch.bool, device=device),
+            stuck=torch.zeros(n, dtype=torch.bool, device=device),
+            value=torch.full((n,), -math.inf, dtype=torch.float64, device=device),
+            gradient=torch.zeros_like(projected),
+            step_size=torch.ones_like(tokens),
+            trace=torch.zeros_like(tokens),
+            own_trace=own_trace,
+            current=at,
+            proposal=at,
+        )
+
+    @classmethod
+    def begin(cls, likelihood: DocumentLikelihood, words: Evaluator) -> State:
+        """Begin at the prior's mean, one Newton step ahead."""
+        model, family, basis = words.model, words.family, words.basis
+        counts, projected = likelihood.counts, likelihood.projected
+        tokens = counts.n_tokens[:, None]
+        squares = counts.project(model.loadings * model.loadings)
+        own = squares - projected * projected / tokens.clamp(min=1)
+        own = own.clamp_(min=0)
+        # Between the corpus's spread and the document's own.
+        information = 0.5 * own + 0.5 * tokens * basis.variance
+        start = model.prior.start(projected)
+        q = family.informed(start, model.prior, family.from_diagonal(information))
+        state = cls.start_at(likelihood, words, q, own.sum(dim=1, keepdim=True))
+        state.trace = information.sum(dim=1, keepdim=True)
+        # At w = 0 the probabilities are the uni-gram: the first step needs no pass.
+        gradient = projected - tokens * basis.mean
+        step = words.settings.damping * state._newton(gradient)
+        state.proposal = Point(
+            q.with_mean(start + state._reachable(step)), state.current.centre
+        )
+        if words.frequent is not None:
+            for _ in range(words.settings.frequent_steps):
+                state.step(0.0, words.frequent)
+            # The bound over frequent words is not comparable with the whole.
+            state.value = torch.full_like(state.value, -math.inf)
+            state.stuck = torch.zeros_like(state.stuck)
+        return state
+
+    def _newton(self, gradient: Tensor) -> Tensor:
+        self.curvature = WordCurvature(
+            self.likelihood.counts,
+            self.likelihood.loadings,
+            self.words.basis,
+            self.words.model.prior,
+            self.likelihood.projected,
+            self.own_trace,
+            self.trace,
+        )
+        return self.curvature.solve(gradient)
+
+    def _reachable(self, step: Tensor) -> Tensor:
+        longest = step.abs().amax(dim=1, keepdim=True)
+        reach = self.words.settings.reach * self.words.model.prior.scale
+        shorter: Tensor = step * (reach / longest).clamp(max=1.0)
+        return shorter
+
+    def step(
+        self,
+        tol: float,
+        expected_lse: Callable[[Gaussians, Tensor], LseTerms] | None = None,
+    ) -> Tensor:
+        """Evaluate the next point; return which documents are done."""
+        model, family = self.words.model, self.words.family
+        trial = self.current.towards(self.proposal, self.step_size)
+        lse = (expected_lse or self.words.expected_lse)(trial.q, trial.centre)
+        terms = self.likelihood.at(trial.q.mean, lse.value)
+        value = document_bound(terms.value, kl_divergence(trial.q, model.prior))
+        tokens = self.likelihood.counts.n_tokens
+        rounding = torch.finfo(lse.first.dtype).eps * tokens.double() * 8
+        rose = value >= self.value - rounding
+        better = rose[:, None]
+        halved = torch.where(better, 1.0, 0.5 * self.step_size)
+        self.stuck = ~rose & (halved[:, 0] < self.words.settings.shortest_step)
+
+        effective = terms.tokens[:, None]
+        gradient = terms.linear_gradient - effective * lse.gradient
+        gradient = gradient - model.prior.pull(trial.q.mean)
+        weight = effective if lse.spread.ndim == 2 else effective[:, :, None]
+        information = weight * lse.spread
+        target = family.informed(trial.q.mean, model.prior, information)
+        precision = target.precision
+        trace = (precision - model.prior.diagonal).sum(dim=1, keepdim=True)
+        self.trace = torch.where(better, trace, self.trace)
+        newton = self._newton(gradient)
+        move = self._reachable(self._length(trial, gradient) * newton)
+        proposal = Point(target.with_mean(trial.q.mean + move), lse.first)
+        size = (newton.square() * precision).mean(dim=1).sqrt()
+        change = (target.log_precision - trial.q.log_precision).square().mean(dim=1)
+        self.current = trial.where(better, self.current)
+        self.proposal = proposal.where(better, self.proposal)
+        self.gradient = torch.where(better, gradient, self.gradient)
+        self.value = torch.where(rose, value, self.value)
+        self.step_size = halved
+        done: Tensor = rose & (size < tol) & (change.sqrt() < tol)
+        return done
+
+    def _length(self, trial: Point, gradient: Tensor) -> Tensor:
+        """Return the part of a Newton step to go, from the curvature just seen."""
+        assert self.curvature is not None
+        settings = self.words.settings
+        moved = trial.q.mean - self.current.q.mean
+        bend = (moved * (self.gradient - gradient)).sum(dim=1, keepdim=True)
+        expected = (moved * self.curvature.times(moved)).sum(dim=1, keepdim=True)
+        known = (bend > 0) & (self.value > -math.inf)[:, None]
+        ratio: Tensor = expected / torch.where(known, bend, 1.0)
+        ratio = ratio.clamp(settings.shortest_length, settings.longest_length)
+        return torch.where(known, settings.caution * ratio, settings.damping)
+
+    def compact(self) -> State:
+        """Keep the documents under way only."""
+        keep = self.open
+        kept = {
+            field.name: getattr(self, field.name)[keep]
+            for field in fields(self)
+            if field.name not in ("likelihood", "words", "curvature")
+        }
+        likelihood = self.likelihood.select(torch.nonzero(keep)[:, 0])
+        return replace(self, likelihood=likelihood, curvature=None, **kept)

@@ -1,0 +1,226 @@
+"""Estimators of a document's log evidence, given its posterior."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from docsigma.exceptions import InputError
+from docsigma.kernels import SoftmaxWords, softmax_moments
+from docsigma.objective import (
+    ExpectedLse,
+    augmented,
+    document_bound,
+    kl_divergence,
+    log_prior,
+)
+from docsigma.random import Stream, generator, standard_normals
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from docsigma.kernels import CountTensor
+    from docsigma.likelihoods import DocumentLikelihood
+    from docsigma.objective import Model
+    from docsigma.posteriors import Gaussians
+
+__all__ = ["ESTIMATORS", "Evidence", "estimate_evidence"]
+
+# Points whose logits one call of the kernel makes.
+CHUNK_POINTS = 16384
+
+
+@dataclass(frozen=True)
+class Evidence:
+    r"""Estimates of :math:`\log p(x_d)`, in nats.
+
+    Attributes
+    ----------
+    log_evidence : Tensor of shape (n,), float64
+        One number per document.
+    standard_error : Tensor of shape (n,), float64
+        Its standard error from the finite number of draws; zero for a
+        deterministic estimator.
+    """
+
+    log_evidence: Tensor
+    standard_error: Tensor
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Some documents, their posteriors and their likelihood."""
+
+    model: Model
+    words: SoftmaxWords
+    q: Gaussians
+    likelihood: DocumentLikelihood
+
+    def lse(self, points: Tensor) -> Tensor:
+        """Return the log-sum-exp at points of shape (n, R, K), float64."""
+        flat = points.reshape(-1, points.shape[-1])
+        inputs = augmented(flat, self.model.quadratic)
+        lse = softmax_moments(inputs, self.words).lse
+        return lse.double().view(points.shape[:-1])
+
+    def bound(self, likelihood: Tensor) -> Tensor:
+        """Return the bound of each document."""
+        return document_bound(likelihood, kl_divergence(self.q, self.model.prior))
+
+    def values(self, points: Tensor, lse: Tensor) -> Tensor:
+        """Return the log likelihood at points of shape (n, R, K), one per draw."""
+        draws = range(points.shape[1])
+        values = [self.likelihood.value(points[:, r], lse[:, r]) for r in draws]
+        return torch.stack(values, dim=1)
+
+
+Draw = Callable[[int], "Tensor"]
+
+
+def _monte_carlo(chunk: _Chunk, n_draws: int, draw: Draw) -> Evidence:
+    half = draw((n_draws + 1) // 2)
+    opposite = half[:, : n_draws // 2].neg()
+    points = chunk.q.points(torch.cat([half, opposite], dim=1))
+    lse = chunk.lse(points)
+    tokens = chunk.likelihood.counts.n_tokens.double()[:, None]
+    if chunk.model.likelihood.linear:
+        # The linear half is exact at the mean: only the log-sum-exp has noise.
+        bound = chunk.bound(chunk.likelihood.value(chunk.q.mean, lse.mean(dim=1)))
+        noisy = tokens * lse
+    else:
+        noisy = chunk.values(points, lse)
+        bound = chunk.bound(noisy.mean(dim=1))
+    # A draw and its opposite are not independent: the error is that of their means.
+    n_pairs = n_draws // 2
+    pairs = 0.5 * (noisy[:, :n_pairs] + noisy[:, half.shape[1] :])
+    error = torch.full_like(bound, math.nan)
+    if n_pairs > 1:
+        error = pairs.std(dim=1) / math.sqrt(n_pairs)
+    return Evidence(bound, error)
+
+
+def _jensen(chunk: _Chunk, n_draws: int, draw: Draw) -> Evidence:  # noqa: ARG001
+    model, q = chunk.model, chunk.q
+    # With the bound centred at zero it is the plain one.
+    lse = ExpectedLse(model, q.family)(q, torch.zeros_like(q.mean)).value
+    bound = chunk.bound(chunk.likelihood.value(q.mean, lse))
+    return Evidence(bound, torch.zeros_like(bound))
+
+
+def _authors(chunk: _Chunk, n_draws: int, draw: Draw) -> Evidence:
+    # Averaging the logits is averaging the points: the logits are linear in them.
+    points = chunk.q.points(draw(n_draws)).mean(dim=1, keepdim=True)
+    lse = chunk.lse(points)[:, 0]
+    value = chunk.bound(chunk.likelihood.value(chunk.q.mean, lse))
+    return Evidence(value, torch.full_like(value, math.nan))
+
+
+def _importance(chunk: _Chunk, n_draws: int, draw: Draw) -> Evidence:
+    noise = draw(n_draws)
+    points = chunk.q.points(noise)
+    likelihood = chunk.values(points, chunk.lse(points))
+    # Both densities without K/2 log(2 pi), which their ratio does not need.
+    log_q = -0.5 * noise.double().square().sum(dim=2)
+    log_q = log_q - 0.5 * chunk.q.log_determinant()[:, None]
+    log_weights = likelihood + log_prior(points, chunk.model.prior) - log_q
+    value = torch.logsumexp(log_weights, dim=1) - math.log(n_draws)
+    weights = (log_weights - value[:, None]).exp()
+    error = torch.full_like(value, math.nan)
+    if n_draws > 1:
+        error = weights.std(dim=1) / math.sqrt(n_draws)
+    return Evidence(value, error)
+
+
+_FUNCTIONS = {
+    "monte_carlo": _monte_carlo,
+    "jensen": _jensen,
+    "authors": _authors,
+    "importance": _importance,
+}
+ESTIMATORS = tuple(_FUNCTIONS)
+
+
+def estimate_evidence(
+    counts: CountTensor,
+    posterior: Gaussians,
+    model: Model,
+    *,
+    estimator: str = "monte_carlo",
+    n_draws: int = 32,
+    seed: int = 0,
+    first_chunk: int = 0,
+) -> Evidence:
+    r"""Estimate :math:`\log p(x_d)` of every document.
+
+    The estimators differ in :math:`F = E_q[\log\sum_j\exp(m_j + t_j w)]`:
+
+    ``monte_carlo``
+        The mean of log-sum-exp over antithetic draws, the paper's equation for F.
+        A lower bound on the evidence, up to the noise of the draws.
+    ``jensen``
+        :math:`\log\sum_j\exp(m_j + t_j\nu + \tfrac12 t_j^\top\Sigma t_j)`, an upper
+        bound on F: deterministic, and still a lower bound on the evidence.
+    ``authors``
+        Log-sum-exp of the averaged logits, what the authors' public code computes.
+        It lies *under* F, so it is **not** a bound for more than one draw.
+    ``importance``
+        :math:`\log\frac1S\sum_s p(x, w_s)/q(w_s)`: a lower bound in expectation
+        that converges to the evidence.
+
+    Parameters
+    ----------
+    counts : CountTensor
+        The documents.
+    posterior : Gaussians
+        Their posteriors.
+    model : Model
+        Words, likelihood and prior.
+    estimator : {"monte_carlo", "jensen", "authors", "importance"}
+        See above.
+    n_draws : int, default=32
+        Draws per document; ``jensen`` needs none.
+    seed : int, default=0
+        Decides the draws.
+    first_chunk : int, default=0
+        Number of the first chunk of :func:`chunk_rows` documents, for callers that
+        bring a corpus in pieces: the draws are then those of the whole.
+
+    Returns
+    -------
+    Evidence
+    """
+    if estimator not in _FUNCTIONS:
+        known = ", ".join(ESTIMATORS)
+        raise InputError(f"`estimator` must be one of {known}, got {estimator!r}")
+    if n_draws < 1:
+        raise InputError(f"`n_draws` must be at least 1, got {n_draws}")
+    words = SoftmaxWords(model.columns, model.bias)
+    like = posterior.mean
+    everything = model.likelihood.bind(counts, model.loadings, model.bias)
+    values, errors = [], []
+    rows = torch.arange(len(counts), device=like.device)
+    for number, some in enumerate(torch.split(rows, chunk_rows(n_draws)), first_chunk):
+        whole = len(some) == len(counts)
+        likelihood = everything if whole else everything.select(some)
+        chunk = _Chunk(model, words, posterior[some], likelihood)
+        source = generator(seed, Stream.EVIDENCE, n_draws, number)
+
+        def draw(n: int, size: int = len(some), s: torch.Generator = source) -> Tensor:
+            return standard_normals((size, n, like.shape[1]), s, like)
+
+        part = _FUNCTIONS[estimator](chunk, n_draws, draw)
+        values.append(part.log_evidence)
+        errors.append(part.standard_error)
+    if not values:
+        nothing = torch.zeros(0, dtype=torch.float64)
+        return Evidence(nothing, nothing)
+    return Evidence(torch.cat(values), torch.cat(errors))
+
+
+def chunk_rows(n_draws: int) -> int:
+    """Return how many documents have their draws at once."""
+    return max(1, CHUNK_POINTS // max(1, n_draws))

@@ -1,0 +1,231 @@
+"""Word counts as sparse tensors, and every product that costs O(nnz K)."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_matrix
+    from torch import Tensor
+
+__all__ = ["CountTensor"]
+
+
+def _csr(
+    indptr: Tensor, indices: Tensor, data: Tensor, shape: tuple[int, ...]
+) -> Tensor:
+    with warnings.catch_warnings():
+        # torch announces that its CSR support is in beta, and that it trusts indices
+        # which scipy has already checked.
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+        warnings.filterwarnings("ignore", message="Sparse invariant checks")
+        return torch.sparse_csr_tensor(
+            indptr, indices, data, size=tuple(shape), check_invariants=False
+        )
+
+
+def _sparse_tensor(counts: csr_matrix, like: Tensor) -> Tensor:
+    return _csr(
+        torch.from_numpy(counts.indptr.astype(np.int64)).to(like.device),
+        torch.from_numpy(counts.indices.astype(np.int64)).to(like.device),
+        torch.from_numpy(counts.data).to(like),
+        counts.shape,
+    )
+
+
+class CountTensor:
+    r"""Word counts of some documents, on the device of a model.
+
+    The linear half of a likelihood, :math:`x\cdot m + (xT)\cdot w`, is two products
+    from here; the other half, a log-sum-exp over all words, is
+    :func:`~docsigma.kernels.softmax_moments`'s.
+
+    Parameters
+    ----------
+    counts : csr_matrix of shape (n, V)
+        Word counts.
+    like : Tensor
+        The tensors made take its dtype and device.
+    n_tokens : array of shape (n,), default=None
+        Tokens of each document, where `counts` has not all of them.
+    """
+
+    def __init__(
+        self,
+        counts: csr_matrix,
+        like: Tensor,
+        n_tokens: NDArray[np.float64] | None = None,
+    ) -> None:
+        self._source: Callable[[], csr_matrix] = lambda: counts
+        self._like = like
+        self._matrix = _sparse_tensor(counts, like)
+        self._transposed: Tensor | None = None
+        self._occurring: tuple[Tensor, Tensor] | None = None
+        tokens = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+        self.known_tokens = torch.from_numpy(tokens).to(like)
+        self.n_tokens = self.known_tokens
+        if n_tokens is not None:
+            self.n_tokens = torch.from_numpy(n_tokens).to(like)
+
+    def __len__(self) -> int:
+        return int(self._matrix.shape[0])
+
+    def __getitem__(self, rows: slice | NDArray[np.intp]) -> CountTensor:
+        """Return some of the documents."""
+        return self.like(self._like, rows)
+
+    def select(self, rows: Tensor) -> CountTensor:
+        """Return some of the documents; those on a GPU are gathered there."""
+        if rows.device.type == "cpu":
+            return self[rows.numpy()]
+        return self._gather(rows)
+
+    def _gather(self, rows: Tensor) -> CountTensor:
+        first, lengths = self._matrix.crow_indices()[rows], self._lengths[rows]
+        begin = torch.zeros(len(rows) + 1, dtype=first.dtype, device=rows.device)
+        torch.cumsum(lengths, 0, out=begin[1:])
+        shift = torch.repeat_interleave(first - begin[:-1], lengths)
+        entries = torch.arange(len(shift), device=rows.device) + shift
+        matrix = _csr(
+            begin,
+            self._matrix.col_indices()[entries],
+            self._matrix.values()[entries],
+            (len(rows), self._matrix.shape[1]),
+        )
+        picked = copy.copy(self)
+        picked._matrix = matrix
+        source = self._source
+        picked._source = lambda: source()[rows.cpu().numpy()]
+        picked._transposed = picked._occurring = None
+        picked.known_tokens = self.known_tokens[rows]
+        picked.n_tokens = self.n_tokens[rows]
+        return picked
+
+    @property
+    def _lengths(self) -> Tensor:
+        """Words of each document."""
+        return self._matrix.crow_indices().diff()
+
+    @property
+    def _counts(self) -> csr_matrix:
+        return self._source()
+
+    def like(self, like: Tensor, rows: slice | NDArray[np.intp]) -> CountTensor:
+        """Return some of the documents in another dtype or on another device."""
+        n_tokens = self.n_tokens.double().cpu().numpy()[rows]
+        return CountTensor(self._counts[rows], like, n_tokens)
+
+    def second_moment_product(self, loadings: Tensor, vectors: Tensor) -> Tensor:
+        r"""Return :math:`\sum_j x_j\, t_j\,(t_j \cdot v)`, of shape (n, K)."""
+        matrix = self._matrix
+        dots = torch.sparse.sampled_addmm(matrix, vectors, loadings.t(), beta=0.0)
+        dots = _csr(
+            matrix.crow_indices(),
+            matrix.col_indices(),
+            dots.values() * matrix.values(),
+            matrix.shape,
+        )
+        return dots @ loadings
+
+    def logits(self, points: Tensor, loadings: Tensor, bias: Tensor) -> Tensor:
+        """Return ``bias + loadings . w`` of the words that occur, of shape (nnz,).
+
+        They come document after document, as the counts do.
+        """
+        ones = _csr(
+            self._matrix.crow_indices(),
+            self._matrix.col_indices(),
+            torch.ones_like(self._matrix.values()),
+            self._matrix.shape,
+        )
+        dots = torch.sparse.sampled_addmm(ones, points, loadings.t(), beta=0.0)
+        logits: Tensor = dots.values() + bias[self._matrix.col_indices()]
+        return logits
+
+    @property
+    def values(self) -> Tensor:
+        """The counts of the words that occur, of shape (nnz,)."""
+        return self._matrix.values()
+
+    def rows_of_values(self) -> Tensor:
+        """Return the document of each of :attr:`values`."""
+        rows = torch.arange(len(self), device=self._matrix.device)
+        return torch.repeat_interleave(rows, self._lengths)
+
+    def with_values(self, values: Tensor) -> CountTensor:
+        """Return other counts of the same words in the same documents."""
+        other = copy.copy(self)
+        other._matrix = _csr(
+            self._matrix.crow_indices(),
+            self._matrix.col_indices(),
+            values,
+            self._matrix.shape,
+        )
+        source = self._source
+
+        def counts() -> csr_matrix:
+            old = source()
+            data = values.double().cpu().numpy()
+            return sp.csr_matrix((data, old.indices, old.indptr), shape=old.shape)
+
+        other._source = counts
+        other._transposed = other._occurring = None
+        sums = torch.zeros_like(self.known_tokens)
+        sums.index_add_(0, self.rows_of_values(), values)
+        other.known_tokens = other.n_tokens = sums
+        return other
+
+    def project(self, loadings: Tensor) -> Tensor:
+        """Return ``x @ loadings`` for every document, of shape (n, columns)."""
+        return self._matrix @ loadings
+
+    def weighted_norms(self, weights: Tensor) -> Tensor:
+        """Return the length of each document's ``x * weights``, of shape (n,)."""
+        squares = _csr(
+            self._matrix.crow_indices(),
+            self._matrix.col_indices(),
+            self._matrix.values().square(),
+            self._matrix.shape,
+        )
+        return (squares @ weights.square()[:, None])[:, 0].sqrt()
+
+    def score(self, bias: Tensor) -> Tensor:
+        """Return ``x . bias`` for every document, of shape (n,)."""
+        return (self._matrix @ bias[:, None])[:, 0]
+
+    def backproject(self, mean: Tensor) -> Tensor:
+        """Return ``x.T @ mean``, of shape (V, K)."""
+        if self._transposed is None:
+            self._transposed = _sparse_tensor(self._counts.T.tocsr(), self._like)
+        return self._transposed @ mean
+
+    def add_backprojected(self, mean: Tensor, total: Tensor) -> None:
+        """Add ``x.T @ mean`` to `total`, touching only the words that occur."""
+        if self._occurring is None:
+            transposed = self._counts.T.tocsr()
+            found = np.flatnonzero(np.diff(transposed.indptr))
+            self._occurring = (
+                torch.from_numpy(found).to(self._like.device),
+                _sparse_tensor(transposed[found], self._like),
+            )
+        words, matrix = self._occurring
+        total.index_add_(0, words, matrix @ mean)
+
+    def document_frequencies(self) -> Tensor:
+        """Return the number of documents that have each word, of shape (V,)."""
+        seen = np.bincount(self._counts.indices, minlength=self._counts.shape[1])
+        return torch.from_numpy(seen).to(self._like)
+
+    def word_totals(self) -> Tensor:
+        """Return the corpus count of each word, of shape (V,)."""
+        totals = np.asarray(self._counts.sum(axis=0), dtype=np.float64).ravel()
+        return torch.from_numpy(totals).to(self._like)

@@ -1,0 +1,20 @@
+"""What a document's counts say of its embedding: :math:`p(x | w)`."""
+
+from __future__ import annotations
+
+from docsigma.likelihoods._base import (
+    DocumentLikelihood,
+    Likelihood,
+    LikelihoodTerms,
+)
+from docsigma.likelihoods.multinomial import Multinomial
+
+__all__ = [
+    "LIKELIHOODS",
+    "DocumentLikelihood",
+    "Likelihood",
+    "LikelihoodTerms",
+    "Multinomial",
+]
+
+LIKELIHOODS: dict[str, type[Likelihood]] = {"multinomial": Multinomial}

@@ -1,0 +1,102 @@
+"""The contract of a likelihood."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from docsigma._part import Part
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from docsigma.kernels import CountTensor
+
+__all__ = ["DocumentLikelihood", "Likelihood", "LikelihoodTerms"]
+
+
+class LikelihoodTerms(NamedTuple):
+    r"""A likelihood at one point per document.
+
+    Its gradient in w is ``linear_gradient - tokens *`` :math:`E_\theta[t]`.
+    """
+
+    value: Tensor  # (n,), float64
+    linear_gradient: Tensor  # (n, K): effective counts times the loadings
+    tokens: Tensor  # (n,): sums of the effective counts
+
+
+class Likelihood(Part):
+    r"""How counts come about, given the probabilities of the words.
+
+    A kind is two formulas in the log probabilities :math:`\log\theta_i` of the words
+    that occur. Its value must be increasing, and convex or linear, in them: then what
+    it gives at expected logits and an upper bound of the log-sum-exp is a lower bound
+    of its expectation. It need not be concave in w.
+    """
+
+    # Whether the effective counts are the counts, whatever w is: then the expected
+    # value needs the mean of w only, and trainers keep X^T E[w] exactly.
+    linear: ClassVar[bool] = False
+
+    @abstractmethod
+    def log_prob(self, counts: CountTensor, log_theta: Tensor) -> Tensor:
+        """Return the log likelihood per document, float64."""
+
+    @abstractmethod
+    def effective_counts(self, counts: CountTensor, log_theta: Tensor) -> Tensor:
+        """Return the derivative in each log probability, of shape (nnz,)."""
+
+    def bind(
+        self, counts: CountTensor, loadings: Tensor, bias: Tensor
+    ) -> DocumentLikelihood:
+        """Return the likelihood of some documents under fixed words."""
+        return DocumentLikelihood(self, counts, loadings, bias)
+
+
+class DocumentLikelihood:
+    """The likelihood of some documents, as a function of their embeddings."""
+
+    def __init__(
+        self, kind: Likelihood, counts: CountTensor, loadings: Tensor, bias: Tensor
+    ) -> None:
+        self.kind, self.counts = kind, counts
+        self.loadings, self.bias = loadings, bias
+        # Of the plain counts: the document's own part of the curvature.
+        self.projected = counts.project(loadings)
+
+    def at(self, points: Tensor, lse: Tensor) -> LikelihoodTerms:
+        """Return value and gradient at `points`, whose log-sum-exp is `lse`."""
+        log_theta = self._log_theta(points, lse)
+        value = self.kind.log_prob(self.counts, log_theta).double()
+        effective = self._effective(log_theta)
+        return LikelihoodTerms(
+            value, effective.project(self.loadings), effective.n_tokens
+        )
+
+    def value(self, points: Tensor, lse: Tensor) -> Tensor:
+        """Return the value alone."""
+        log_theta = self._log_theta(points, lse)
+        return self.kind.log_prob(self.counts, log_theta).double()
+
+    def backproject(self, points: Tensor, lse: Tensor) -> Tensor:
+        """Return the linear half of the gradient in the loadings, (V, K)."""
+        return self._effective(self._log_theta(points, lse)).backproject(points)
+
+    def word_totals(self, points: Tensor, lse: Tensor) -> Tensor:
+        """Return the linear half of the gradient in the bias, (V,)."""
+        return self._effective(self._log_theta(points, lse)).word_totals()
+
+    def select(self, rows: Tensor) -> DocumentLikelihood:
+        """Return the likelihood of some of the documents."""
+        return DocumentLikelihood(
+            self.kind, self.counts.select(rows), self.loadings, self.bias
+        )
+
+    def _log_theta(self, points: Tensor, lse: Tensor) -> Tensor:
+        logits = self.counts.logits(points, self.loadings, self.bias)
+        return logits - lse.to(logits)[self.counts.rows_of_values()]
+
+    def _effective(self, log_theta: Tensor) -> CountTensor:
+        values = self.kind.effective_counts(self.counts, log_theta)
+        return self.counts.with_values(values)

@@ -1,0 +1,105 @@
+"""The multinomial likelihood: every token is drawn afresh."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+
+from docsigma.likelihoods._base import (
+    DocumentLikelihood,
+    Likelihood,
+    LikelihoodTerms,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from docsigma.kernels import CountTensor
+
+__all__ = ["Multinomial"]
+
+
+class Multinomial(Likelihood):
+    r"""The paper's likelihood, linear in the logits and in the log-sum-exp.
+
+    .. math::
+        \log p(x|w) = x\cdot\log\theta
+        = x\cdot m + (xT)\cdot w - N \log\sum_j e^{m_j + t_j w}
+
+    (its multinomial coefficient left out, as that of a sequence of tokens).
+
+    Examples
+    --------
+    >>> Multinomial().linear
+    True
+    """
+
+    linear: ClassVar[bool] = True
+
+    def log_prob(self, counts: CountTensor, log_theta: Tensor) -> Tensor:
+        """Return the log likelihood per document, float64."""
+        sums = torch.zeros_like(counts.n_tokens, dtype=torch.float64)
+        terms = (counts.values * log_theta).double()
+        return sums.index_add_(0, counts.rows_of_values(), terms)
+
+    def effective_counts(self, counts: CountTensor, log_theta: Tensor) -> Tensor:  # noqa: ARG002
+        """Return the counts themselves."""
+        return counts.values
+
+    def bind(
+        self, counts: CountTensor, loadings: Tensor, bias: Tensor
+    ) -> DocumentLikelihood:
+        """Return the likelihood of some documents under fixed words.
+
+        `bias` may be longer than the counts are wide by one: the last entry is the
+        logit of all words that have no column, which have no loadings.
+        """
+        projected = counts.project(loadings)
+        score = counts.score(bias[: len(loadings)]).double()
+        if len(bias) > len(loadings):
+            folded = (counts.n_tokens - counts.known_tokens) * bias[-1]
+            score += folded.double()
+        return _LinearLikelihood(self, counts, loadings, bias, projected, score)
+
+
+class _LinearLikelihood(DocumentLikelihood):
+    """Both linear products are made once, for all points."""
+
+    def __init__(
+        self,
+        kind: Likelihood,
+        counts: CountTensor,
+        loadings: Tensor,
+        bias: Tensor,
+        projected: Tensor,
+        score: Tensor,
+    ) -> None:
+        self.kind, self.counts = kind, counts
+        self.loadings, self.bias = loadings, bias
+        self.projected, self.score = projected, score
+
+    def at(self, points: Tensor, lse: Tensor) -> LikelihoodTerms:
+        """Return value and gradient at `points`, whose log-sum-exp is `lse`."""
+        return LikelihoodTerms(
+            self.value(points, lse), self.projected, self.counts.n_tokens
+        )
+
+    def value(self, points: Tensor, lse: Tensor) -> Tensor:
+        """Return the value alone."""
+        linear = (self.projected.double() * points.double()).sum(dim=1)
+        return self.score + linear - self.counts.n_tokens.double() * lse.double()
+
+    def backproject(self, points: Tensor, lse: Tensor) -> Tensor:  # noqa: ARG002
+        """Return the linear half of the gradient in the loadings, (V, K)."""
+        return self.counts.backproject(points)
+
+    def word_totals(self, points: Tensor, lse: Tensor) -> Tensor:  # noqa: ARG002
+        """Return the linear half of the gradient in the bias, (V,)."""
+        return self.counts.word_totals()
+
+    def select(self, rows: Tensor) -> DocumentLikelihood:
+        """Return the likelihood of some of the documents."""
+        counts = self.counts.select(rows)
+        parts = (self.projected[rows], self.score[rows])
+        return _LinearLikelihood(self.kind, counts, self.loadings, self.bias, *parts)

@@ -1,0 +1,84 @@
+"""Point estimates of the word loadings T."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from docsigma import objective
+from docsigma.loadings._base import Loadings, WordGradient
+from docsigma.optimizers import Adam, OrthantAdam, ProximalAdam
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["PointLoadings"]
+
+
+class PointLoadings(Loadings):
+    r"""T as one value per word and dimension, under an l1 or l2 penalty.
+
+    Parameters
+    ----------
+    l1, l2 : float, default=1.0 and 0.0
+        Weights :math:`\omega` of :math:`\sum|t|` and of :math:`\tfrac12\sum t^2`.
+    """
+
+    def __init__(self, l1: float = 1.0, l2: float = 0.0) -> None:
+        self.l1 = l1
+        self.l2 = l2
+
+    def columns(self, start: Tensor) -> Tensor:
+        """Return the loadings as they are."""
+        return start
+
+    def shrink(self) -> float:
+        """Return the weight of the absolute values."""
+        return float(self.l1)
+
+    def penalty(self, columns: Tensor) -> float:
+        """Return what the penalties take from the bound, once per pass."""
+        return objective.penalty(columns, float(self.l1), float(self.l2))
+
+    def minibatch_ascent(self, columns: Tensor) -> _ProximalAscent:
+        """Return proximal Adam, which gives exact zeros under noise."""
+        optimizer = ProximalAdam(columns, l1=float(self.l1), l2=float(self.l2))
+        return _ProximalAscent(optimizer)
+
+    def full_ascent(self, columns: Tensor, learning_rate: float) -> _OrthantAscent:
+        """Return the paper's orthant-wise Adam, or Adam without l1."""
+        optimizer = (
+            OrthantAdam(columns, learning_rate, float(self.l1))
+            if self.l1 > 0
+            else Adam(columns, learning_rate)
+        )
+        return _OrthantAscent(optimizer, float(self.l2))
+
+
+class _ProximalAscent:
+    def __init__(self, optimizer: ProximalAdam) -> None:
+        self.optimizer = optimizer
+        self.state, self.restore = optimizer.state, optimizer.restore
+
+    def ascend(self, columns: Tensor, gradient: WordGradient) -> None:
+        """Move the columns in place."""
+        self.optimizer.ascend(
+            columns,
+            gradient.linear,
+            gradient.rate,
+            gradient.curvature,
+            gradient.word_rates,
+            subtract=(gradient.softmax, gradient.scale),
+        )
+
+
+class _OrthantAscent:
+    def __init__(self, optimizer: Adam, l2: float) -> None:
+        self.optimizer, self.l2 = optimizer, l2
+        self.state, self.restore = optimizer.state, optimizer.restore
+
+    def ascend(self, columns: Tensor, gradient: WordGradient) -> None:
+        """Move the columns in place."""
+        slope = gradient.linear - gradient.softmax * gradient.scale
+        if self.l2 > 0:
+            slope = slope - self.l2 * columns
+        self.optimizer.ascend(columns, slope)

@@ -1,0 +1,152 @@
+"""The four parts of a model, by name or as objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sklearn.base import clone
+
+from docsigma.exceptions import InputError
+from docsigma.likelihoods import LIKELIHOODS, Likelihood
+from docsigma.loadings import LOADINGS, Loadings
+from docsigma.objective import Model
+from docsigma.posteriors import COVARIANCES, PosteriorFamily
+from docsigma.priors import PRIORS, Prior
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from torch import Tensor
+
+    from docsigma._part import Part
+
+__all__ = ["KINDS", "Parts", "kind_name", "make_part"]
+
+# What a parameter of a model may name, and what it makes.
+KINDS: dict[str, Mapping[str, type[Part]]] = {
+    "likelihood": LIKELIHOODS,
+    "prior": PRIORS,
+    "covariance": COVARIANCES,
+    "loadings": LOADINGS,
+}
+BASES: dict[str, type[Part]] = {
+    "likelihood": Likelihood,
+    "prior": Prior,
+    "covariance": PosteriorFamily,
+    "loadings": Loadings,
+}
+
+
+def make_part(role: str, given: object, **defaults: Any) -> Part:
+    """Return the part that a parameter names or holds.
+
+    A name makes one with `defaults`, where it knows them; an object is copied, so that
+    training never changes what a user gave.
+
+    Raises
+    ------
+    InputError
+        If there is no part of that name, or the object is none.
+
+    Examples
+    --------
+    >>> make_part("prior", "isotropic", precision=4.0)
+    IsotropicPrior(precision=4.0)
+    """
+    known = KINDS[role]
+    if isinstance(given, str) and given in known:
+        cls = known[given]
+        names = cls._get_param_names()
+        return cls(**{k: v for k, v in defaults.items() if k in names})
+    if isinstance(given, BASES[role]):
+        copied: Part = clone(given)
+        return copied
+    raise InputError(
+        f"`{role}` must be one of {', '.join(known)}, or a "
+        f"{BASES[role].__name__} object, got {given!r}"
+    )
+
+
+def kind_name(role: str, part: Part) -> str:
+    """Return the name under which a part's class is registered."""
+    for name, cls in KINDS[role].items():
+        if type(part) is cls:
+            return name
+    known = ", ".join(KINDS[role])
+    raise InputError(
+        f"the {role} {type(part).__name__} cannot be saved: it is registered under no "
+        f"name (docsigma.parts.KINDS[{role!r}] has {known})"
+    )
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Likelihood, prior, posterior family and loadings of one model.
+
+    Attributes
+    ----------
+    likelihood, prior, covariance, loadings
+        One of each.
+    """
+
+    likelihood: Likelihood
+    prior: Prior
+    covariance: PosteriorFamily
+    loadings: Loadings
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        likelihood: object = "multinomial",
+        prior: object = "isotropic",
+        covariance: object = "diagonal",
+        loadings: object = "point",
+        prior_precision: float = 10.0,
+        l1: float = 1.0,
+        l2: float = 0.0,
+    ) -> Parts:
+        """Make the parts that a model's parameters describe.
+
+        `prior_precision`, `l1` and `l2` are for parts given by name.
+        """
+        parts: dict[str, Any] = {
+            "likelihood": make_part("likelihood", likelihood),
+            "prior": make_part("prior", prior, precision=float(prior_precision)),
+            "covariance": make_part("covariance", covariance),
+            "loadings": make_part("loadings", loadings, l1=l1, l2=l2),
+        }
+        return cls(**parts)
+
+    def items(self) -> list[tuple[str, Part]]:
+        """Return the parts with their roles."""
+        return [(role, getattr(self, role)) for role in KINDS]
+
+    def model(self, columns: Tensor, bias: Tensor) -> Model:
+        """Put the parts and the words together."""
+        quadratic = self.loadings.quadratic
+        k = columns.shape[1] // (1 + quadratic)
+        prior = self.prior.tensors(k, columns)
+        return Model(columns, bias, self.likelihood, prior, quadratic)
+
+    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return the arrays of all parts, named ``role.array``."""
+        return {
+            f"{role}.{name}": array
+            for role, part in self.items()
+            for name, array in part.arrays().items()
+        }
+
+    def set_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Restore what :meth:`arrays` returned."""
+        for role, part in self.items():
+            start = f"{role}."
+            part.set_arrays(
+                {
+                    name.removeprefix(start): array
+                    for name, array in arrays.items()
+                    if name.startswith(start)
+                }
+            )

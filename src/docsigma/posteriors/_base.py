@@ -1,0 +1,158 @@
+"""The contract of a family of posteriors, and of the posteriors it makes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from docsigma._part import Part
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+
+    from docsigma.kernels import SoftmaxMoments
+    from docsigma.priors import PriorTensors
+
+__all__ = ["Gaussians", "PosteriorFamily"]
+
+
+class Gaussians(ABC):
+    r"""Posteriors :math:`q(w_d) = N(\nu_d, \Sigma_d)` of some documents."""
+
+    mean: Tensor  # (n, K)
+    # Whether documents are points: no spread, and the prior's density for a divergence.
+    is_point: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def family(self) -> PosteriorFamily:
+        """What may hold these."""
+
+    @property
+    @abstractmethod
+    def variance(self) -> Tensor:
+        r"""Diagonal of :math:`\Sigma`, of shape (n, K)."""
+
+    @property
+    @abstractmethod
+    def precision(self) -> Tensor:
+        r"""Diagonal of :math:`\Sigma^{-1}`, of shape (n, K)."""
+
+    @property
+    def log_precision(self) -> Tensor:
+        """Logarithm of :attr:`precision`."""
+        return self.precision.log()
+
+    @abstractmethod
+    def points(self, noise: Tensor) -> Tensor:
+        """Turn standard normals of shape (n or 1, R, K) into draws (n, R, K)."""
+
+    @abstractmethod
+    def trace(self, prior: PriorTensors) -> Tensor:
+        r"""Return :math:`\mathrm{tr}(\Lambda\Sigma)` per document, float64."""
+
+    @abstractmethod
+    def log_determinant(self) -> Tensor:
+        r"""Return :math:`\log|\Sigma|` per document, float64."""
+
+    @abstractmethod
+    def tilted(self, centre: Tensor) -> Tensor:
+        r"""Return what multiplies the word features in the bound on the log-sum-exp.
+
+        The inner product is :math:`t(\nu - \Sigma a) + \tfrac12 t^\top\Sigma t`.
+        """
+
+    @abstractmethod
+    def square(self, vectors: Tensor) -> Tensor:
+        r"""Return :math:`v^\top\Sigma v` per document, float64."""
+
+    @abstractmethod
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the tensors by name, each with one row per document."""
+
+    @abstractmethod
+    def like(self, tensors: dict[str, Tensor]) -> Self:
+        """Return posteriors of the same family with other tensors."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return ``mean`` and ``variance`` or ``covariance``, for users."""
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def __getitem__(self, rows: slice | Tensor) -> Self:
+        return self.like({k: v[rows] for k, v in self.tensors().items()})
+
+    def __setitem__(self, rows: slice | Tensor, other: Gaussians) -> None:
+        for name, value in other.tensors().items():
+            self.tensors()[name][rows] = value.to(self.mean.dtype)
+
+    @abstractmethod
+    def halfway(self, other: Gaussians) -> Self:
+        """Return these means with the mean of both precisions."""
+
+    def with_mean(self, mean: Tensor) -> Self:
+        """Return the same covariances around other means."""
+        return self.like({**self.tensors(), "mean": mean})
+
+    def towards(self, other: Gaussians, step: Tensor) -> Self:
+        """Return the posteriors a part `step` (n, 1) of the way to `other`."""
+        return self.like(
+            {
+                k: mine + _column(step, mine) * (theirs - mine)
+                for (k, mine), theirs in zip(
+                    self.tensors().items(), other.tensors().values(), strict=True
+                )
+            }
+        )
+
+    def where(self, condition: Tensor, other: Gaussians) -> Self:
+        """Return these where `condition` (n, 1) holds, else `other`."""
+        return self.like(
+            {
+                k: mine.where(_column(condition, mine), theirs)
+                for (k, mine), theirs in zip(
+                    self.tensors().items(), other.tensors().values(), strict=True
+                )
+            }
+        )
+
+
+def _column(values: Tensor, like: Tensor) -> Tensor:
+    return values if like.ndim == 2 else values[..., None]
+
+
+class PosteriorFamily(Part):
+    """What covariances posteriors may have, and how the E-step finds them."""
+
+    # Whether the primitive must return second moments too.
+    second_moments: ClassVar[bool] = False
+    # Whether one variance per dimension is all that :meth:`spread` keeps.
+    diagonal: ClassVar[bool] = False
+
+    @abstractmethod
+    def constant(self, n: int, k: int, variance: float, like: Tensor) -> Gaussians:
+        """Return n posteriors with mean zero and one variance."""
+
+    @abstractmethod
+    def word_features(self, loadings: Tensor) -> Tensor:
+        """Return the columns per word that :meth:`Gaussians.tilted` multiplies."""
+
+    @abstractmethod
+    def spread(self, moments: SoftmaxMoments, n_components: int) -> Tensor:
+        """Return the covariance of t under the tilted words, as the family keeps it."""
+
+    @abstractmethod
+    def from_diagonal(self, information: Tensor) -> Tensor:
+        """Bring a diagonal (n, K) into the form of :meth:`spread`."""
+
+    @abstractmethod
+    def informed(
+        self, mean: Tensor, prior: PriorTensors, information: Tensor
+    ) -> Gaussians:
+        r"""Return posteriors of precision :math:`\Lambda` plus `information`.
+
+        The latter has the form of :meth:`spread`.
+        """

@@ -1,0 +1,114 @@
+"""The contract of a prior, and its arithmetic."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+import torch
+
+from docsigma._part import Part
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from docsigma.gaussian_prior import GaussianPrior
+
+__all__ = ["Prior", "PriorTensors"]
+
+
+class Prior(Part):
+    r"""A prior :math:`p(w) = N(m_0, \Lambda^{-1})`: a kind says what both are."""
+
+    @abstractmethod
+    def gaussian(self, n_components: int) -> GaussianPrior:
+        """Return the mean and the precision for embeddings of that size."""
+
+    def tensors(self, n_components: int, like: Tensor) -> PriorTensors:
+        """Return the prior on the device and in the dtype of `like`."""
+        return PriorTensors(self.gaussian(n_components), like)
+
+
+class PriorTensors:
+    r"""A Gaussian prior as the objective needs it.
+
+    The precision is one number, one per dimension, or a matrix; a mean of zero costs
+    nothing.
+
+    Attributes
+    ----------
+    precision : float or Tensor of shape (K,) or (K, K)
+        :math:`\Lambda`.
+    diagonal : float or Tensor of shape (K,)
+        Its diagonal.
+    mean : Tensor of shape (K,) or None
+        :math:`m_0`; None is zero.
+    scale : float
+        A typical standard deviation: how far a step may go.
+    """
+
+    def __init__(self, gaussian: GaussianPrior, like: Tensor) -> None:
+        self.gaussian = gaussian
+        self.precision: float | Tensor
+        self.diagonal: float | Tensor
+        if gaussian.form == "isotropic":
+            self.precision = self.diagonal = float(gaussian.precision)
+        else:
+            self.precision = torch.tensor(gaussian.precision).to(like)
+            self.diagonal = torch.tensor(gaussian.precision_diagonal()).to(like)
+        moved = gaussian.mean.any()
+        self.mean = torch.tensor(gaussian.mean).to(like) if moved else None
+        self.scale = float((1 / gaussian.precision_diagonal()).mean()) ** 0.5
+        self.log_determinant = gaussian.log_determinant()
+
+    def times(self, vectors: Tensor) -> Tensor:
+        r"""Return :math:`\Lambda v` per row."""
+        precision = self.precision
+        if isinstance(precision, float) or precision.ndim == 1:
+            return precision * vectors
+        return vectors @ precision.to(vectors)
+
+    def pull(self, points: Tensor) -> Tensor:
+        r"""Return :math:`\Lambda(w - m_0)`, minus the gradient of the log density."""
+        return self.times(points if self.mean is None else points - self.mean)
+
+    def square(self, points: Tensor) -> Tensor:
+        r"""Return :math:`(w - m_0)^\top\Lambda(w - m_0)` in float64, last axis gone."""
+        away = points.double()
+        if self.mean is not None:
+            away = away - self.mean.double()
+        if isinstance(self.precision, float):
+            return self.precision * away.square().sum(dim=-1)
+        precision = self.precision.double()
+        scaled = precision * away if precision.ndim == 1 else away @ precision
+        return (scaled * away).sum(dim=-1)
+
+    def matrix(self, like: Tensor) -> Tensor:
+        r"""Return :math:`\Lambda` as a matrix, in the dtype of `like`."""
+        return torch.tensor(self.gaussian.precision_matrix()).to(like)
+
+    def start(self, like: Tensor) -> Tensor:
+        """Return the mean once per row of `like`."""
+        nothing = torch.zeros_like(like)
+        return nothing if self.mean is None else nothing + self.mean
+
+    def whiten(self, covariance: Tensor) -> tuple[Tensor, Tensor | None]:
+        r"""Return :math:`L^{-1} C L^{-\top}` and :math:`L^{-\top}`, for float64 CPU C.
+
+        :math:`\Lambda = L L^\top`; None where the precision is one number, which
+        leaves eigenvectors as they are, and C is returned as it came.
+        """
+        if isinstance(self.precision, float):
+            return covariance, None
+        matrix = torch.tensor(self.gaussian.precision_matrix())
+        factor = torch.linalg.cholesky(matrix)
+        half = torch.linalg.solve_triangular(factor, covariance, upper=False)
+        white = torch.linalg.solve_triangular(factor, half.t(), upper=False)
+        unit = torch.eye(len(matrix), dtype=matrix.dtype)
+        back = torch.linalg.solve_triangular(factor.t(), unit, upper=True)
+        return 0.5 * (white + white.t()), back
+
+    @property
+    def unit(self) -> float:
+        """What stands in place of the precision in the basis of :meth:`whiten`."""
+        return self.precision if isinstance(self.precision, float) else 1.0

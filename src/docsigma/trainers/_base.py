@@ -1,0 +1,244 @@
+"""What every training has: the loop, its stop rule, its history and its checkpoint."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from docsigma.objective import corpus_bound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from torch import Tensor
+
+    from docsigma.kernels import CountTensor
+    from docsigma.parts import Parts
+    from docsigma.posteriors import Gaussians
+
+__all__ = ["Epoch", "Optimizer", "PassSums", "StopRule", "Trainer", "learn_parts"]
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One pass over the corpus.
+
+    Attributes
+    ----------
+    epoch : int
+        Passes done, from 1.
+    bound : float
+        The complete objective: sum of the documents' bounds, less the penalty.
+    kl : float
+        Mean Kullback-Leibler divergence to the prior per document.
+    sparsity : float
+        Part of the loadings that is exactly zero after the pass.
+    seconds : float
+        Time since training began, earlier parts of a resumed run included.
+    """
+
+    epoch: int
+    bound: float
+    kl: float
+    sparsity: float
+    seconds: float
+
+
+class PassSums(NamedTuple):
+    """What a pass met: sums over documents, and the penalty of the loadings."""
+
+    bound: float
+    kl: float
+    penalty: float
+
+
+@dataclass(frozen=True)
+class StopRule:
+    """When the bound stands still.
+
+    It is noisy, so the means of two windows of passes are compared.
+
+    Attributes
+    ----------
+    window : int
+        Passes in a window.
+    least : int
+        Passes before which training does not end.
+    kl_growth : float or None
+        Training goes on while the KL of a window grows by more than this part: at a
+        saddle, T near zero, the bound stands still before it climbs.
+    """
+
+    window: int
+    least: int
+    kl_growth: float | None = None
+
+    def met(self, history: list[Epoch], tol: float) -> bool:
+        """Whether the bound grows by less than `tol` of itself per pass."""
+        if tol <= 0 or len(history) < max(self.least, 2 * self.window):
+            return False
+        latest = history[-self.window :]
+        before = history[-2 * self.window : -self.window]
+        bound = sum(epoch.bound for epoch in latest) / self.window
+        growth = bound - sum(epoch.bound for epoch in before) / self.window
+        if self.kl_growth is not None:
+            kl = sum(epoch.kl for epoch in latest)
+            if kl - sum(epoch.kl for epoch in before) > self.kl_growth * kl:
+                return False
+        return growth <= tol * abs(bound) * self.window
+
+
+class Optimizer(Protocol):
+    """What a checkpoint asks of an optimizer."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what a checkpoint must hold."""
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Restore the state that :meth:`state` returned."""
+
+
+class Trainer(ABC):
+    """A training under way.
+
+    A subclass defines one pass; the loop around it is here.
+
+    Parameters
+    ----------
+    seed : int
+        Decides all draws.
+    """
+
+    # Passes after which there is nothing left to do; None where only the caller knows.
+    n_passes: int | None = None
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.history: list[Epoch] = []
+        self._seconds_before = 0.0
+
+    @property
+    def epoch(self) -> int:
+        """Passes done."""
+        return len(self.history)
+
+    @property
+    @abstractmethod
+    def n_documents(self) -> int:
+        """Documents of the corpus."""
+
+    @abstractmethod
+    def fitted(self) -> tuple[Tensor, Tensor]:
+        """Return the columns of the words and m, words in the order they came in."""
+
+    @abstractmethod
+    def one_pass(self) -> PassSums:
+        """Pass over the corpus once."""
+
+    @abstractmethod
+    def stop_rule(self) -> StopRule | None:
+        """Return the rule that holds now; None while training must go on."""
+
+    @abstractmethod
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the tensors that training moves in place, for a checkpoint."""
+
+    @abstractmethod
+    def optimizers(self) -> Mapping[str, Optimizer]:
+        """Return the optimizers by name, for a checkpoint."""
+
+    def begin(self) -> None:  # noqa: B027
+        """Make ready for the first pass."""
+
+    def run(
+        self,
+        max_iter: int,
+        tol: float,
+        callback: Callable[[Trainer], object] | None = None,
+    ) -> bool:
+        """Pass over the corpus until the bound stands still or `max_iter` is reached.
+
+        `callback` is called after each pass; a true answer ends the training.
+
+        Returns
+        -------
+        bool
+            Whether the bound converged.
+        """
+        started = time.perf_counter() - self._seconds_before
+        self.begin()
+        most = max_iter if self.n_passes is None else min(max_iter, self.n_passes)
+        while self.epoch < most:
+            if self._converged(tol):
+                return True
+            sums = self.one_pass()
+            columns, _ = self.moved()
+            self.history.append(
+                Epoch(
+                    self.epoch + 1,
+                    corpus_bound(sums.bound, sums.penalty),
+                    sums.kl / self.n_documents,
+                    float((columns == 0).double().mean()),
+                    time.perf_counter() - started,
+                )
+            )
+            if callback is not None and callback(self):
+                return False
+        return self._converged(tol)
+
+    def moved(self) -> tuple[Tensor, Tensor]:
+        """Return the loadings whose zeros count, and m; by default all."""
+        return self.fitted()
+
+    def _converged(self, tol: float) -> bool:
+        rule = self.stop_rule()
+        return rule is not None and rule.met(self.history, tol)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return every tensor a checkpoint must hold to go on bit for bit."""
+        return self.tensors() | {
+            f"{name}.{part}": value
+            for name, optimizer in self.optimizers().items()
+            for part, value in optimizer.state().items()
+        }
+
+    def restore(self, state: dict[str, Tensor], history: list[dict[str, Any]]) -> None:
+        """Restore the state that :meth:`state` returned, and its history."""
+        for name, tensor in self.tensors().items():
+            tensor.copy_(state[name])
+        for name, optimizer in self.optimizers().items():
+            parts = optimizer.state()
+            optimizer.restore({part: state[f"{name}.{part}"] for part in parts})
+        names = [field.name for field in fields(Epoch)]
+        self.history = [Epoch(**{n: row[n] for n in names}) for row in history]
+        self._seconds_before = self.history[-1].seconds if self.history else 0.0
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the history as plain dictionaries."""
+        return [asdict(epoch) for epoch in self.history]
+
+
+def learn_parts(
+    parts: Parts, documents: Callable[[], Iterable[tuple[CountTensor, Gaussians]]]
+) -> bool:
+    """Let the parts that learn do so from sums over all documents.
+
+    Returns
+    -------
+    bool
+        Whether any part learns.
+    """
+    learning = [(role, part) for role, part in parts.items() if part.learns]
+    if not learning:
+        return False
+    totals: dict[str, dict[str, Tensor]] = {role: {} for role, _ in learning}
+    for counts, q in documents():
+        for role, part in learning:
+            for name, value in part.sums(counts, q).items():
+                total = totals[role]
+                total[name] = total[name] + value if name in total else value
+    for role, part in learning:
+        part.update(totals[role])
+    return True

@@ -1,0 +1,235 @@
+"""Algorithm 1 of the paper: stochastic variational Bayes over the whole corpus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from docsigma.kernels import SoftmaxWords, softmax_moments
+from docsigma.loadings import WordGradient
+from docsigma.objective import augmented, chained, document_bound, kl_divergence
+from docsigma.optimizers import Adam
+from docsigma.random import Stream, generator, standard_normals
+from docsigma.trainers._base import PassSums, StopRule, Trainer, learn_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch import Tensor
+
+    from docsigma.kernels import CountTensor
+    from docsigma.likelihoods import DocumentLikelihood
+    from docsigma.parts import Parts
+    from docsigma.posteriors import DiagonalGaussians, Gaussians, Points
+    from docsigma.trainers._base import Optimizer
+
+__all__ = ["Algorithm1Trainer"]
+
+# Documents whose draws are held at once; the words are blocked by the kernel.
+CHUNK = 8192
+# The start is a saddle, T near zero, where the bound stands still before it climbs:
+# hence wide windows, and the rule on the KL, which grows as T leaves it.
+STOP = StopRule(window=50, least=100, kl_growth=0.01)
+
+
+class Algorithm1Trainer(Trainer):
+    """The state of a training by Algorithm 1, and its passes.
+
+    One pass: draw noise; one Adam step on every document's posterior; the bound at
+    the new posteriors; one (orthant-wise) Adam step on T, and on m if it is learned.
+    Every document has its own gradient and its own Adam moments, and the penalty
+    and the KL count once per pass, whatever the size of the blocks.
+
+    Parameters
+    ----------
+    counts : CountTensor
+        The training documents.
+    posterior : DiagonalGaussians or Points
+        Where the posteriors start; moved in place. Points have no draws.
+    parts : Parts
+        Likelihood, prior and loadings.
+    loadings : Tensor of shape (V, K)
+        Where T starts.
+    bias : Tensor of shape (V,)
+        Where m starts; moved in place if `learn_bias`.
+    learning_rate : float
+        Adam's step size, for posteriors and words.
+    n_draws : int
+        Draws per document and pass, R.
+    learn_bias : bool
+        Whether m moves.
+    seed : int
+        With the number of the pass, decides the noise.
+    chunk : int
+        Documents at once.
+    """
+
+    def __init__(
+        self,
+        counts: CountTensor,
+        posterior: DiagonalGaussians | Points,
+        parts: Parts,
+        loadings: Tensor,
+        bias: Tensor,
+        *,
+        learning_rate: float,
+        n_draws: int,
+        learn_bias: bool,
+        seed: int,
+        chunk: int = CHUNK,
+    ) -> None:
+        super().__init__(seed)
+        self.counts = counts
+        self.posterior = posterior
+        self.parts = parts
+        self.columns = parts.loadings.columns(loadings)
+        self.bias = bias
+        self.n_draws = n_draws
+        self.chunk = chunk
+        self.prior = parts.prior.tensors(loadings.shape[1], loadings)
+        self.ascent = parts.loadings.full_ascent(self.columns, learning_rate)
+        self._bias_ascent = Adam(bias, learning_rate) if learn_bias else None
+        # Points have a curvature too, which no step moves.
+        names = ["mean"] if posterior.is_point else ["mean", "log_std"]
+        self._posterior_ascent = {
+            name: Adam(posterior.tensors()[name], learning_rate) for name in names
+        }
+
+    @property
+    def n_documents(self) -> int:
+        """Documents of the corpus."""
+        return len(self.counts)
+
+    def fitted(self) -> tuple[Tensor, Tensor]:
+        """Return the words' columns and m."""
+        return self.columns, self.bias
+
+    def moved(self) -> tuple[Tensor, Tensor]:
+        """Return the mean loadings and m."""
+        return self.columns[:, : self.posterior.mean.shape[1]], self.bias
+
+    def stop_rule(self) -> StopRule:
+        """Return the same rule throughout."""
+        return STOP
+
+    def one_pass(self) -> PassSums:
+        """Move every posterior, then the words."""
+        k = self.posterior.mean.shape[1]
+        quadratic = self.parts.loadings.quadratic
+        likelihood = self.parts.likelihood.bind(
+            self.counts, self.columns[:, :k], self.bias
+        )
+        words = SoftmaxWords(self.columns, self.bias)
+        shape = (self.n_documents, self.n_draws, k)
+        source = generator(self.seed, Stream.NOISE, self.epoch)
+        noise = standard_normals(shape, source, self.columns)
+        self._move_posteriors(likelihood, words, noise)
+
+        weights = self.counts.n_tokens
+        softmax = torch.zeros_like(self.columns)
+        bias_gradient = torch.zeros_like(self.bias)
+        linear = self.columns.new_zeros(len(self.bias), k)
+        value = torch.empty_like(weights, dtype=torch.float64)
+        for rows in self._chunks():
+            some = likelihood.select(rows) if self._many else likelihood
+            points = self.posterior[rows].points(noise[rows])
+            flat = points.flatten(0, 1)
+            inputs = augmented(flat, quadratic)
+            if self.parts.likelihood.linear:
+                tokens = weights[rows, None].expand(-1, self.n_draws)
+                moments = softmax_moments(
+                    inputs, words, weights=(tokens / self.n_draws).flatten()
+                )
+                lse = moments.lse.double().view(-1, self.n_draws).mean(dim=1)
+                mean = self.posterior.mean[rows]
+                value[rows] = some.value(mean, lse)
+                linear += some.backproject(mean, lse)
+                bias_gradient += some.word_totals(mean, lse)
+            else:
+                lse = softmax_moments(inputs, words).lse.view(-1, self.n_draws)
+                tokens = torch.empty_like(lse)
+                total = torch.zeros_like(value[rows])
+                for draw in range(self.n_draws):
+                    at = points[:, draw], lse[:, draw]
+                    terms = some.at(*at)
+                    tokens[:, draw] = terms.tokens / self.n_draws
+                    total += terms.value / self.n_draws
+                    linear += some.backproject(*at) / self.n_draws
+                    bias_gradient += some.word_totals(*at) / self.n_draws
+                value[rows] = total
+                moments = softmax_moments(inputs, words, weights=tokens.flatten())
+            assert moments.loading_gradient is not None
+            assert moments.bias_gradient is not None
+            softmax += moments.loading_gradient
+            bias_gradient -= moments.bias_gradient
+        kl = kl_divergence(self.posterior, self.prior)
+        bound = float(document_bound(value, kl).sum())
+        penalty = self.parts.loadings.penalty(self.columns)
+        self.ascent.ascend(self.columns, WordGradient(linear, softmax))
+        if self._bias_ascent is not None:
+            self._bias_ascent.ascend(self.bias, bias_gradient)
+        if learn_parts(self.parts, lambda: [(self.counts, self.posterior)]):
+            self.prior = self.parts.prior.tensors(k, self.columns)
+        return PassSums(bound, float(kl.sum()), penalty)
+
+    @property
+    def _many(self) -> bool:
+        return self.n_documents > self.chunk
+
+    def _chunks(self) -> list[Tensor]:
+        rows = torch.arange(self.n_documents, device=self.bias.device)
+        return list(torch.split(rows, self.chunk))
+
+    def _move_posteriors(
+        self, likelihood: DocumentLikelihood, words: SoftmaxWords, noise: Tensor
+    ) -> None:
+        """Go one Adam step up the bound of every document."""
+        gradients = {
+            name: torch.empty_like(self.posterior.tensors()[name])
+            for name in self._posterior_ascent
+        }
+        quadratic = self.parts.loadings.quadratic
+        for rows in self._chunks():
+            some = likelihood.select(rows) if self._many else likelihood
+            q = self.posterior[rows]
+            points = q.points(noise[rows])
+            flat = points.flatten(0, 1)
+            moments = softmax_moments(augmented(flat, quadratic), words, first=True)
+            assert moments.first is not None
+            first = chained(moments.first, flat, quadratic).view_as(points)
+            linear, tokens = self._linear(some, q, points, moments.lse)
+            found = q.gradients(self.prior, linear, tokens, first, noise[rows])
+            for name, gradient in zip(gradients, found, strict=False):
+                gradients[name][rows] = gradient
+        for name, optimizer in self._posterior_ascent.items():
+            optimizer.ascend(self.posterior.tensors()[name], gradients[name])
+
+    def _linear(
+        self, likelihood: DocumentLikelihood, q: Gaussians, points: Tensor, lse: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return effective counts times T, and their sums; one per draw if need be."""
+        if self.parts.likelihood.linear:
+            terms = likelihood.at(q.mean, lse.view(-1, self.n_draws).mean(dim=1))
+            return terms.linear_gradient, terms.tokens
+        draws = [
+            likelihood.at(points[:, draw], lse.view(-1, self.n_draws)[:, draw])
+            for draw in range(self.n_draws)
+        ]
+        return (
+            torch.stack([terms.linear_gradient for terms in draws], dim=1),
+            torch.stack([terms.tokens for terms in draws], dim=1),
+        )
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the tensors that training moves in place, for a checkpoint."""
+        posterior = {f"posterior.{k}": v for k, v in self.posterior.tensors().items()}
+        return {"columns": self.columns, "bias": self.bias} | posterior
+
+    def optimizers(self) -> Mapping[str, Optimizer]:
+        """Return the optimizers by name, for a checkpoint."""
+        found: dict[str, Optimizer] = {"loadings": self.ascent}
+        found |= {f"posterior.{k}": v for k, v in self._posterior_ascent.items()}
+        if self._bias_ascent is not None:
+            found["bias"] = self._bias_ascent
+        return found

@@ -1,0 +1,128 @@
+"""A start for the fast solver: latent semantic analysis at the model's scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from docsigma.kernels import CountTensor
+from docsigma.random import Stream, generator, standard_normals
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+    from torch import Tensor
+
+__all__ = ["Start", "damped", "first_loadings", "semantic_start"]
+
+# Extra directions of the randomised decomposition: they make the last ones accurate.
+SPARE = 20
+# Its power steps.
+POWER_STEPS = 2
+# Longest start of an embedding's coordinate, in standard deviations over the corpus.
+CLIP = 3.0
+# Scale of the first direction, in standard deviations of the prior.
+SHRINK = 1.2
+# Power of the singular values in the scale of the directions.
+POWER = 0.5
+# A ridge on the first loadings, in counts of log(1 + x): rare words start small.
+RIDGE = 20.0
+# A smaller corpus has a smaller ridge, or it would start, and stay, at T = 0.
+RIDGE_DOCUMENTS = 5000
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where training starts.
+
+    Attributes
+    ----------
+    directions : Tensor of shape (A, K)
+        An embedding starts at a document's weighted counts times these.
+    importance : Tensor of shape (A,)
+        The weights of the words (inverse document frequencies).
+    """
+
+    directions: Tensor
+    importance: Tensor
+
+    def embed(self, counts: sp.csr_matrix, prior_std: float) -> Tensor:
+        """Return first embeddings of documents."""
+        weighted = CountTensor(damped(counts), self.importance)
+        lengths = weighted.weighted_norms(self.importance).clamp(min=1e-6)
+        coordinates = weighted.project(self.importance[:, None] * self.directions)
+        coordinates = coordinates / lengths[:, None]
+        return coordinates.clamp_(-CLIP, CLIP) * (SHRINK * prior_std)
+
+
+def damped(counts: sp.csr_matrix) -> sp.csr_matrix:
+    """Return log(1 + x): a word that repeats itself says little more."""
+    result = counts.copy()
+    result.data = np.log1p(result.data)
+    return result
+
+
+def semantic_start(
+    sample: sp.csr_matrix, n_components: int, seed: int, like: Tensor
+) -> Start:
+    r"""Decompose a sample of documents.
+
+    The documents' log counts, weighted by inverse document frequency and brought to
+    unit length, get a randomised singular value decomposition. Its documents' side,
+    scaled by the square roots of the singular values, is where embeddings start.
+    Directions beyond the rank of the sample stay zero.
+    """
+    n_documents, n_words = sample.shape
+    seen = np.bincount(sample.indices, minlength=n_words)
+    importance = torch.from_numpy(
+        np.log((1.0 + n_documents) / np.maximum(seen, 1.0))
+    ).to(like)
+    weighted = CountTensor(damped(sample), like)
+    lengths = weighted.weighted_norms(importance).clamp(min=1e-6)[:, None]
+
+    def forward(vectors: Tensor) -> Tensor:
+        return weighted.project(importance[:, None] * vectors) / lengths
+
+    def backward(vectors: Tensor) -> Tensor:
+        return importance[:, None] * weighted.backproject(vectors / lengths)
+
+    width = min(n_components + SPARE, n_documents, n_words)
+    basis = standard_normals(
+        (n_documents, width), generator(seed, Stream.SEMANTIC_START), like
+    )
+    for _ in range(POWER_STEPS):
+        words, _ = torch.linalg.qr(backward(basis))
+        basis, triangle = torch.linalg.qr(forward(words))
+    _, values, right = torch.linalg.svd(triangle, full_matrices=False)
+    k = min(n_components, int((values > 1e-4 * values[0]).sum()))
+    directions = like.new_zeros(n_words, n_components)
+    if k:
+        scale = (values[:k] / values[0]) ** POWER / values[:k]
+        found = words @ right[:k].t()
+        # A decomposition may turn any direction round: the longest entry decides.
+        longest = found.gather(0, found.abs().argmax(dim=0, keepdim=True))
+        directions[:, :k] = found * longest.sign() * (n_documents**0.5 * scale)
+    return Start(directions, importance)
+
+
+def first_loadings(
+    counts: CountTensor, embeddings: Tensor, shrink: float
+) -> tuple[Tensor, Tensor]:
+    r"""Return loadings and a correction of the bias that fit embeddings roughly.
+
+    If the embeddings of all tokens, and those of one word's tokens, were Gaussians of
+    one covariance, that word's loading would be the difference of their means over
+    the variance. A ridge and a threshold `shrink` (the l1 penalty) make it smaller.
+    """
+    totals = counts.word_totals()[:, None]
+    tokens = counts.n_tokens[:, None]
+    mean = (tokens * embeddings).sum(dim=0) / tokens.sum()
+    variance = (tokens * (embeddings - mean).square()).sum(dim=0) / tokens.sum()
+    excess = counts.backproject(embeddings) - totals * mean
+    excess = torch.nn.functional.softshrink(excess, shrink)
+    ridge = RIDGE * min(1.0, len(counts) / RIDGE_DOCUMENTS)
+    loadings = excess / (totals * variance + ridge)
+    bias = -0.5 * (loadings * loadings) @ variance - loadings @ mean
+    return loadings, bias

@@ -1,0 +1,326 @@
+"""One pass of the minibatch trainer: what its visits to batches share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from docsigma.estep.curvature import LoadingsBasis, WordCurvature, own_trace
+from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments
+from docsigma.loadings import WordGradient
+from docsigma.objective import (
+    ExpectedLse,
+    augmented,
+    chained,
+    document_bound,
+    kl_divergence,
+)
+from docsigma.optimizers import ProximalAdam
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from torch import Tensor
+
+    from docsigma.kernels import CountTensor, SoftmaxMoments
+    from docsigma.likelihoods import DocumentLikelihood, LikelihoodTerms
+    from docsigma.loadings import Loadings, WordAscent
+    from docsigma.parts import Parts
+    from docsigma.posteriors import Gaussians
+    from docsigma.priors import PriorTensors
+    from docsigma.trainers._base import Optimizer
+    from docsigma.trainers.schedule import MinibatchSettings
+
+__all__ = ["Batch", "MinibatchStep", "WordTable"]
+
+
+class Batch(NamedTuple):
+    """Some documents: their numbers in the corpus, and their counts."""
+
+    rows: Tensor
+    counts: CountTensor
+
+
+class WordTable:
+    """The words as the primitive reads them, ``[columns, m, 1]``, and their optimizers.
+
+    The row after the last word with loadings is one word that stands for all others.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        n_components: int,
+        loadings: Loadings,
+        like: Tensor,
+        learn_bias: bool,
+    ) -> None:
+        self.n_components = n_components
+        self.learn_bias = learn_bias
+        width = n_components * (1 + loadings.quadratic)
+        self.tensor = like.new_zeros(n_features + 1, width + 2)
+        self.tensor[:, -1] = 1.0
+        self.ascent: WordAscent = loadings.minibatch_ascent(self.columns)
+        self.bias_ascent = ProximalAdam(self.tensor[:, -2:-1])
+        # A tensor, so that a checkpoint holds it.
+        self.size = torch.zeros((), dtype=torch.int64)
+        self.workspace = Workspace()
+
+    @property
+    def n_words(self) -> int:
+        """Words that have loadings by now."""
+        return int(self.size)
+
+    @property
+    def columns(self) -> Tensor:
+        """The columns of all words."""
+        return self.tensor[:-1, :-2]
+
+    @property
+    def loadings(self) -> Tensor:
+        """The mean loadings of all words."""
+        return self.tensor[:-1, : self.n_components]
+
+    @property
+    def bias(self) -> Tensor:
+        """m, and the logit of the word for all others."""
+        return self.tensor[:, -2]
+
+    def grow(self, n_words: int, columns: Tensor, bias: Tensor, rest: Tensor) -> None:
+        """Give the next words their columns and bias; `rest` is of those left over."""
+        new = slice(self.n_words, n_words)
+        self.tensor[new, :-2] = columns
+        self.tensor[new, -2] = bias
+        self.tensor[n_words, :-2] = 0.0
+        self.tensor[n_words, -2] = torch.logsumexp(rest, 0) if len(rest) else -1e4
+        self.size.fill_(n_words)
+
+    def prefix(self, n_words: int) -> WordPrefix:
+        """Return the first words, and the one for all others."""
+        return WordPrefix(self, self.tensor[: n_words + 1])
+
+    def optimizers(self) -> dict[str, Optimizer]:
+        """Return the optimizers by name, for a checkpoint."""
+        return {"loadings": self.ascent, "bias": self.bias_ascent}
+
+
+class WordPrefix:
+    """The commonest words of a table, with loadings, and one word for all others."""
+
+    def __init__(self, table: WordTable, rows: Tensor) -> None:
+        k = table.n_components
+        self.table = table
+        self.rows = rows
+        self.columns = rows[:-1, :-2]
+        self.loadings = rows[:-1, :k]
+        self.bias = rows[:, -2]
+
+
+class MinibatchStep:
+    """One pass of :class:`~docsigma.trainers.minibatch.MinibatchTrainer`.
+
+    Parameters
+    ----------
+    words : WordPrefix
+        Words with loadings in this pass; moved in place.
+    parts : Parts
+        Likelihood, posterior family and loadings.
+    prior : PriorTensors
+        The prior.
+    q : Gaussians
+        Posteriors of the whole corpus; moved in place.
+    settings : MinibatchSettings
+        How it steps.
+    documents : iterable of Batch
+        The whole corpus, once.
+    totals : Tensor of shape (V,)
+        Tokens of each word.
+    documents_with : Tensor of shape (n_words,)
+        Documents that have each word.
+    n_tokens : float
+        Tokens of the corpus.
+
+    Attributes
+    ----------
+    bound, kl : Tensor
+        Sums over the documents visited.
+    linear_gradient : Tensor of shape (n_words, K)
+        The linear half of T's gradient, over the whole corpus.
+    """
+
+    def __init__(
+        self,
+        words: WordPrefix,
+        parts: Parts,
+        prior: PriorTensors,
+        q: Gaussians,
+        settings: MinibatchSettings,
+        *,
+        documents: Iterable[Batch],
+        totals: Tensor,
+        documents_with: Tensor,
+        n_tokens: float,
+    ) -> None:
+        self.words, self.parts, self.prior = words, parts, prior
+        self.q, self.settings, self.n_tokens = q, settings, n_tokens
+        n_words, k = words.loadings.shape
+        self.totals = torch.cat([totals[:n_words], totals[n_words:].sum()[None]])
+        self.bound = torch.zeros((), dtype=torch.float64, device=totals.device)
+        self.kl = torch.zeros_like(self.bound)
+        self.linear_gradient = totals.new_zeros(n_words, k)
+        moment = totals.new_zeros(k)
+        for rows, counts in documents:
+            some = q[rows]
+            if parts.likelihood.linear:
+                counts.add_backprojected(some.mean, self.linear_gradient)
+            second = some.mean.square()
+            if not some.is_point:
+                second += some.variance
+            moment += (counts.n_tokens[:, None] * second).sum(dim=0)
+        seen = documents_with.clamp(min=1.0)[:, None]
+        # A word in few documents has few directions: its curvature lies in them.
+        rows = totals[:n_words, None] * (1 + k / seen) / settings.newton
+        self.word_curvature = rows, moment / max(n_tokens, 1.0)
+        faster = (settings.common / seen).sqrt_()
+        self.word_rates = faster.clamp_(1.0, settings.rare_word_rate)
+
+    def update_basis(self) -> None:
+        """Compute the words' covariance as it is now."""
+        rows, k = self.words.rows, self.words.loadings.shape[1]
+        self.basis = LoadingsBasis(rows[:, :k], self.words.bias, self.prior)
+        self.norms = self.words.loadings.square().sum(dim=1)
+
+    def visit(
+        self,
+        batch: Batch,
+        noise: Tensor,
+        damping: float,
+        rate: float,
+        curved: bool,
+    ) -> None:
+        """Move the posteriors of a batch of documents, then T and m."""
+        rows, counts = batch
+        prior = self.prior
+        q = self.q[rows]
+        points = q.points(noise[:, None])[:, 0]
+        likelihood = self.parts.likelihood.bind(
+            counts, self.words.loadings, self.words.bias
+        )
+        moments, terms, gradients = self._evaluate(likelihood, q, points, curved)
+        kl = kl_divergence(q, prior)
+        self.bound += document_bound(terms.value, kl).sum()
+        self.kl += kl.sum()
+
+        assert moments.first is not None
+        quadratic = self.parts.loadings.quadratic
+        effective = terms.tokens[:, None]
+        slope = chained(moments.first, points, quadratic)
+        gradient = terms.linear_gradient - effective * slope - prior.pull(q.mean)
+        if curved:
+            information = self._information(q, moments, terms.tokens)
+            q = q.halfway(self.parts.covariance.informed(q.mean, prior, information))
+        trace = (q.precision - prior.diagonal).sum(dim=1, keepdim=True)
+        curvature = WordCurvature(
+            counts,
+            self.words.loadings,
+            self.basis,
+            prior,
+            likelihood.projected,
+            own_trace(counts, self.norms, likelihood.projected),
+            trace,
+        )
+        # The draw moved the gradient by the curvature times `away`: take that back.
+        away = points - q.mean
+        step = damping * (curvature.solve(gradient - prior.times(away)) + away)
+        reach = self.settings.reach * prior.scale / step.abs().amax(dim=1, keepdim=True)
+        moved = step * reach.clamp_(max=1.0)
+        self.q[rows] = q.with_mean(q.mean + moved)
+        self._move_words(likelihood, points, moved, moments, gradients, rate)
+
+    def _evaluate(
+        self,
+        likelihood: DocumentLikelihood,
+        q: Gaussians,
+        points: Tensor,
+        curved: bool,
+    ) -> tuple[SoftmaxMoments, LikelihoodTerms, SoftmaxMoments]:
+        """Evaluate a draw per document; the last item has the words' gradients."""
+        words = SoftmaxWords.of_table(self.words.rows)
+        workspace = self.words.table.workspace
+        inputs = augmented(points, self.parts.loadings.quadratic)
+        second = curved and self.parts.covariance.diagonal
+        if self.parts.likelihood.linear:
+            moments = softmax_moments(
+                inputs,
+                words,
+                first=True,
+                second=second,
+                weights=likelihood.counts.n_tokens,
+                workspace=workspace,
+            )
+            # Linear: the mean of w says it all, and the draw's noise stays out.
+            return moments, likelihood.at(q.mean, moments.lse), moments
+        moments = softmax_moments(
+            inputs, words, first=True, second=second, workspace=workspace
+        )
+        terms = likelihood.at(points, moments.lse)
+        gradients = softmax_moments(
+            inputs, words, weights=terms.tokens, workspace=workspace
+        )
+        return moments, terms, gradients
+
+    def _information(
+        self, q: Gaussians, moments: SoftmaxMoments, tokens: Tensor
+    ) -> Tensor:
+        """Return tokens times the spread of t, in the form of the family."""
+        family, k = self.parts.covariance, q.mean.shape[1]
+        if not family.diagonal:
+            model = self.parts.model(self.words.rows[:, :-2], self.words.bias)
+            centre = self.basis.mean.expand_as(q.mean)
+            spread = ExpectedLse(model, family)(q, centre).spread
+            return tokens.view(-1, *[1] * (spread.ndim - 1)) * spread
+        assert moments.first is not None
+        assert moments.second is not None
+        first, second = moments.first[:, :k], moments.second[:, :k]
+        spread = (second - first.square()).clamp_(min=0)
+        if self.parts.loadings.quadratic:
+            spread = spread + moments.first[:, k:]
+        return tokens[:, None] * spread
+
+    def _move_words(
+        self,
+        likelihood: DocumentLikelihood,
+        points: Tensor,
+        moved: Tensor,
+        moments: SoftmaxMoments,
+        gradients: SoftmaxMoments,
+        rate: float,
+    ) -> None:
+        table, n_words = self.words.table, len(self.words.loadings)
+        assert gradients.loading_gradient is not None
+        assert gradients.bias_gradient is not None
+        scale = self.n_tokens / likelihood.counts.n_tokens.sum().clamp(min=1.0)
+        if self.parts.likelihood.linear:
+            likelihood.counts.add_backprojected(moved, self.linear_gradient)
+            linear, totals = self.linear_gradient, self.totals
+        else:
+            linear = scale * likelihood.backproject(points, moments.lse)
+            totals = torch.zeros_like(self.totals)
+            totals[:n_words] = scale * likelihood.word_totals(points, moments.lse)
+        table.ascent.ascend(
+            self.words.columns,
+            WordGradient(
+                linear,
+                gradients.loading_gradient[:n_words],
+                scale,
+                rate,
+                self.word_curvature,
+                self.word_rates,
+            ),
+        )
+        if table.learn_bias:
+            excess = totals - scale * gradients.bias_gradient
+            table.bias_ascent.ascend(
+                self.words.rows[:, -2:-1], excess[:, None], rate * self.prior.scale
+            )

@@ -1,0 +1,195 @@
+"""Learning from documents that are seen once."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from docsigma.estep import infer
+from docsigma.kernels import CountTensor, SoftmaxWords, softmax_moments
+from docsigma.loadings import WordGradient
+from docsigma.objective import augmented, corpus_bound, kl_divergence
+from docsigma.random import Stream, generator, standard_normals
+from docsigma.trainers.lsa_start import damped, first_loadings, semantic_start
+from docsigma.trainers.minibatch_step import WordTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import scipy.sparse as sp
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from docsigma.parts import Parts
+
+__all__ = ["StreamTrainer"]
+
+# Passes over the words for the posteriors of a batch.
+PASSES = 4
+# Steps until the rate has fallen to the root of a half.
+SLOWING = 50
+# Tokens that a word never seen counts for.
+SMOOTHING = 1e-3
+# Tokens that a document is taken to have had where only its model is left.
+TOKENS = 200.0
+
+
+class StreamTrainer:
+    """T and m under documents that come in a stream.
+
+    The objective is that of all documents so far: a batch's gradient is scaled to
+    them, and the penalties count once.
+
+    Parameters
+    ----------
+    parts : Parts
+        Likelihood, prior, posterior family and loadings.
+    like : Tensor
+        Gives dtype and device.
+    n_features, n_components : int
+        V and K.
+    learning_rate : float
+        Step size of the first step; it falls with the root of their number.
+    batch_size : int
+        Documents in a batch.
+    learn_bias : bool
+        Whether m moves; otherwise it follows the uni-gram so far.
+    seed : int
+        Decides all draws.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        like: Tensor,
+        *,
+        n_features: int,
+        n_components: int,
+        learning_rate: float,
+        batch_size: int,
+        learn_bias: bool,
+        seed: int,
+    ) -> None:
+        self.parts = parts
+        self.prior = parts.prior.tensors(n_components, like)
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.seed = seed
+        self._like = like
+        self._table = WordTable(
+            n_features, n_components, parts.loadings, like, learn_bias
+        )
+        # No word stands for others here: its row never counts.
+        self._table.tensor[-1, -2] = -1e4
+        self._n_steps = 0
+        self._totals = np.zeros(n_features)
+        self._started = False
+        self._seconds = 0.0
+
+    def fitted(self) -> tuple[Tensor, Tensor]:
+        """Return the words' columns and m."""
+        return self._table.columns, self._table.bias[:-1]
+
+    def log_unigram(self) -> NDArray[np.float64]:
+        """Return the log uni-gram of all documents so far."""
+        totals = np.maximum(self._totals, SMOOTHING)
+        result: NDArray[np.float64] = np.log(totals) - np.log(totals.sum())
+        return result
+
+    def resume(
+        self, columns: Tensor, bias: Tensor, log_unigram: NDArray[np.float64]
+    ) -> None:
+        """Go on from a model whose documents are gone; they count as one batch."""
+        self._table.columns.copy_(columns)
+        self._table.bias[:-1] = bias
+        self._totals = np.exp(log_unigram) * TOKENS * self.batch_size
+        self._started = True
+
+    def learn(self, blocks: Iterable[sp.csr_matrix]) -> dict[str, float]:
+        """Pass once over some documents; return their bound and KL before learning."""
+        started = time.perf_counter()
+        bound = kl = 0.0
+        n_documents = 0
+        for counts in blocks:
+            n_documents += counts.shape[0]
+            self._totals += np.asarray(counts.sum(axis=0), dtype=np.float64).ravel()
+            if not self._started:
+                self._start(counts)
+            elif not self._table.learn_bias:
+                unigram = torch.from_numpy(self.log_unigram()).to(self._like)
+                self._table.bias[:-1] = unigram
+            for begin in range(0, counts.shape[0], self.batch_size):
+                batch = counts[begin : begin + self.batch_size]
+                if batch.nnz:
+                    value, divergence = self._visit(CountTensor(batch, self._like))
+                    bound += value
+                    kl += divergence
+        columns, _ = self.fitted()
+        self._seconds += time.perf_counter() - started
+        loadings = self._table.loadings
+        return {
+            "bound": corpus_bound(bound, self.parts.loadings.penalty(columns)),
+            "kl": kl / max(n_documents, 1),
+            "sparsity": float((loadings == 0).double().mean()),
+            "seconds": self._seconds,
+        }
+
+    def _start(self, counts: sp.csr_matrix) -> None:
+        k = self._table.n_components
+        start = semantic_start(counts, k, self.seed, self._like)
+        mean = start.embed(counts, self.prior.scale)
+        weighted = CountTensor(damped(counts), self._like)
+        loadings, shift = first_loadings(weighted, mean, self.parts.loadings.shrink())
+        self._table.columns.copy_(self.parts.loadings.columns(loadings))
+        bias = torch.from_numpy(self.log_unigram()).to(self._like)
+        self._table.bias[:-1] = bias + shift if self._table.learn_bias else bias
+        self._started = True
+
+    def _visit(self, counts: CountTensor) -> tuple[float, float]:
+        columns, bias = self.fitted()
+        parts, k = self.parts, self._table.n_components
+        model = parts.model(columns.contiguous(), bias.contiguous())
+        found = infer(counts, model, parts.covariance, max_iter=PASSES)
+        q, step = found.posterior, self._n_steps
+        self._n_steps += 1
+        source = generator(self.seed, Stream.STREAM_NOISE, step)
+        noise = standard_normals((len(counts), 1, k), source, self._like)
+        points = q.points(noise)[:, 0]
+        inputs = augmented(points, model.quadratic)
+        words = SoftmaxWords.of_table(self._table.tensor)
+        likelihood = parts.likelihood.bind(counts, model.loadings, model.bias)
+        tokens, at = counts.n_tokens, q.mean
+        lse = torch.zeros_like(tokens)
+        if not parts.likelihood.linear:
+            at = points
+            lse = softmax_moments(inputs, words).lse
+            tokens = likelihood.at(points, lse).tokens
+        moments = softmax_moments(
+            inputs, words, weights=tokens, workspace=self._table.workspace
+        )
+        assert moments.loading_gradient is not None
+        assert moments.bias_gradient is not None
+        scale = float(self._totals.sum()) / float(counts.n_tokens.sum())
+        rate = self.learning_rate / (1 + step / SLOWING) ** 0.5
+        self._table.ascent.ascend(
+            columns,
+            WordGradient(
+                scale * likelihood.backproject(at, lse),
+                moments.loading_gradient[:-1],
+                scale,
+                rate,
+            ),
+        )
+        if self._table.learn_bias:
+            totals = likelihood.word_totals(at, lse)
+            excess = (totals - moments.bias_gradient[:-1])[:, None]
+            self._table.bias_ascent.ascend(
+                self._table.tensor[:-1, -2:-1],
+                excess * scale,
+                rate * self.prior.scale,
+            )
+        kl = kl_divergence(q, self.prior)
+        return float(found.bound.sum()), float(kl.sum())

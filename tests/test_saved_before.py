@@ -101,6 +101,11 @@ def test_classifier(expected, counts, tmp_path, name):
         topics.model.set_params(device="cpu").posterior(counts),
         expected["bayesian-smm"],
     )
+    if name.startswith("glcu"):
+        # GLCU that took the means of posteriors only was GLC.
+        assert topics.kind == name.replace("glcu-none", "glc")
+        assert topics.classifier.n_features_in_ == 3
+        topics.classifier.predict(q.mean)
     topics.save(tmp_path / "again")
     again = TopicClassifier.load(tmp_path / "again")
     np.testing.assert_array_equal(again.predict_log_proba(q), log_proba)

@@ -61,7 +61,7 @@ def measure(
 ) -> dict[str, Any]:
     """Train and predict once."""
     X, y = simulate(n_documents, n_components, 20)
-    glcu = UncertainGaussianClassifier(max_iter=max_iter)
+    glcu = UncertainGaussianClassifier(layout="mean_variance", max_iter=max_iter)
     before = peak_gib()
     start = time.perf_counter()
     with warnings.catch_warnings():

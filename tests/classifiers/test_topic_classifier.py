@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -39,3 +41,14 @@ def test_unknown_kinds_are_refused(setting):
     model, corpus, labels = setting
     with pytest.raises(InputError, match="one of glc, glcu, lr, got 'svm'"):
         TopicClassifier.fit(model, corpus.train.counts, labels, kind="svm")
+
+
+def test_a_damaged_classifier_is_one_sentence(setting, tmp_path):
+    model, corpus, labels = setting
+    folder = tmp_path / "clf"
+    TopicClassifier.fit(model, corpus.train.counts, labels).save(folder)
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    config["classifier"]["parameters"]["uncertainty"] = "rows"
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    with pytest.raises(InputError, match="config.json is damaged: .*'uncertainty'"):
+        TopicClassifier.load(folder)

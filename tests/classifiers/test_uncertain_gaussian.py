@@ -2,16 +2,21 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
 
+from docsigma import BayesianSMM, load_corpus
 from docsigma.classifiers import GaussianLinearClassifier, UncertainGaussianClassifier
 from docsigma.classifiers import _expectation as expectation_module
 from docsigma.classifiers._covariance import floor_covariance
@@ -19,6 +24,9 @@ from docsigma.classifiers._labels import TrainingLabels
 from docsigma.classifiers._maximization import em_update
 from docsigma.classifiers._uncertain_documents import UncertainDocuments
 from uncertain_draws import draw
+
+# `draw` puts means and variances side by side.
+of_columns = partial(UncertainGaussianClassifier, layout="mean_variance")
 
 
 @pytest.fixture
@@ -39,7 +47,7 @@ def data():
 )
 def test_likelihood_rises_in_every_step(seed, n, K, n_classes, low, high, accelerate):
     X, y, _, _ = draw(np.random.default_rng(seed), n, K, n_classes, low, high)
-    glcu = UncertainGaussianClassifier(max_iter=15, tol=0.0, accelerate=accelerate)
+    glcu = of_columns(max_iter=15, tol=0.0, accelerate=accelerate)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         glcu.fit(X, y)
@@ -94,8 +102,8 @@ def test_em_step_is_the_papers(data):
 
 def test_acceleration_ends_where_em_ends(data):
     X, y = data
-    fast = UncertainGaussianClassifier(tol=1e-12, max_iter=500).fit(X, y)
-    slow = UncertainGaussianClassifier(tol=1e-12, max_iter=20_000, accelerate=False)
+    fast = of_columns(tol=1e-12, max_iter=500).fit(X, y)
+    slow = of_columns(tol=1e-12, max_iter=20_000, accelerate=False)
     slow.fit(X, y)
     assert fast.n_iter_ < slow.n_iter_ / 2
     np.testing.assert_allclose(
@@ -115,7 +123,7 @@ def test_converges_at_the_boundary_and_with_unequal_documents():
     root = 0.1 * rng.normal(size=(K, 3))
     mean = rng.normal(size=(3, K))[y] + rng.normal(size=(n, 3)) @ root.T
     mean += np.sqrt(variance) * rng.normal(size=(n, K))
-    glcu = UncertainGaussianClassifier(max_iter=40).fit(np.hstack([mean, variance]), y)
+    glcu = of_columns(max_iter=40).fit(np.hstack([mean, variance]), y)
     assert glcu.converged_
     eigenvalues = np.linalg.eigvalsh(glcu.covariance_)
     assert 0 < eigenvalues[0] < 1e-4
@@ -126,9 +134,9 @@ def test_converges_at_the_boundary_and_with_unequal_documents():
 def test_without_uncertainty_it_is_glc(data, variance):
     X, y = data
     X[:, 4:] = variance
-    glcu = UncertainGaussianClassifier().fit(X, y)
+    glcu = of_columns().fit(X, y)
     glc = GaussianLinearClassifier().fit(X[:, :4], y)
-    only_means = UncertainGaussianClassifier(uncertainty="none").fit(X[:, :4], y)
+    only_means = UncertainGaussianClassifier().fit(X[:, :4], y)
     for ours, arrays in ((glcu, X), (only_means, X[:, :4])):
         for name in ("means_", "covariance_", "class_prior_"):
             np.testing.assert_allclose(
@@ -144,7 +152,7 @@ def test_without_uncertainty_it_is_glc(data, variance):
 
 def test_likelihood_equals_scipy(data):
     X, y = data
-    glcu = UncertainGaussianClassifier().fit(X, y)
+    glcu = of_columns().fit(X, y)
     codes = np.searchsorted(glcu.classes_, y)
     densities = np.array(
         [
@@ -175,9 +183,9 @@ def test_posterior_objects_and_full_covariances(data):
         mean=torch.from_numpy(mean),
         covariance=torch.diag_embed(torch.from_numpy(variance)),
     )
-    expected = UncertainGaussianClassifier().fit(X, y)
+    expected = of_columns().fit(X, y)
     for posterior in (diagonal, full):
-        glcu = UncertainGaussianClassifier().fit(posterior, y)
+        glcu = of_columns().fit(posterior, y)
         assert glcu.n_features_in_ == 8
         np.testing.assert_allclose(glcu.covariance_, expected.covariance_, rtol=1e-9)
         np.testing.assert_allclose(
@@ -189,9 +197,69 @@ def test_posterior_objects_and_full_covariances(data):
         np.testing.assert_allclose(
             glcu.predict_proba(X), expected.predict_proba(X), atol=1e-9
         )
-    means_only = UncertainGaussianClassifier(uncertainty="none").fit(full, y)
+    means_only = UncertainGaussianClassifier().fit(mean, y)
     glc = GaussianLinearClassifier().fit(mean, y)
     np.testing.assert_array_equal(means_only.covariance_, glc.covariance_)
+
+
+def test_exact_means_and_posteriors_mix_whatever_the_layout(data):
+    X, y = data
+    mean = X[:, :4]
+    posterior = SimpleNamespace(mean=mean, variance=X[:, 4:])
+    zero = np.hstack([mean, np.zeros_like(mean)])
+    of_posteriors = UncertainGaussianClassifier().fit(posterior, y)
+    of_means = UncertainGaussianClassifier().fit(mean, y)
+    for glcu in (of_posteriors, of_means):
+        assert glcu.n_features_in_ == 4
+        columns = clone(glcu).set_params(layout="mean_variance")
+        columns.fit(X if glcu is of_posteriors else zero, y)
+        assert columns.n_features_in_ == 8
+        # An exact mean is a Gaussian of no spread.
+        for documents, array in ((mean, zero), (posterior, X)):
+            expected = columns.predict_log_proba(array)
+            np.testing.assert_allclose(
+                glcu.predict_log_proba(documents), expected, rtol=1e-9, atol=1e-12
+            )
+        # The layout of later arrays may be named after `fit`, as a model's output.
+        glcu.set_params(layout="mean_variance")
+        np.testing.assert_allclose(
+            glcu.predict_log_proba(X),
+            columns.predict_log_proba(X),
+            rtol=1e-9,
+            atol=1e-12,
+        )
+    # New classes come either way, too.
+    glcu = UncertainGaussianClassifier().fit(posterior, y)
+    glcu.add_classes(mean[:5] + 9, ["yak"] * 5)
+    np.testing.assert_allclose(glcu.means_[3], mean[:5].mean(axis=0) + 9)
+    glcu.add_classes(SimpleNamespace(mean=mean[:5], variance=X[:5, 4:]), ["zebra"] * 5)
+    assert glcu.predict(mean).shape == glcu.predict(posterior).shape == (150,)
+
+
+def test_a_pipeline_names_the_layout_on_both_sides():
+    corpus = load_corpus("synthetic", n_train=200)
+    labels = np.where(corpus.truth.train_embeddings[:, 0] > 0, "up", "down")
+    smm = BayesianSMM(3, max_iter=5, output="mean_variance", random_state=0)
+    topics = make_pipeline(smm, of_columns()).fit(corpus.train.counts, labels)
+    model = topics[0]
+    glcu = UncertainGaussianClassifier()
+    glcu.fit(model.posterior(corpus.train.counts), labels)
+    np.testing.assert_allclose(
+        topics.predict_log_proba(corpus.test.counts),
+        glcu.predict_log_proba(model.posterior(corpus.test.counts)),
+        rtol=1e-9,
+        atol=1e-12,
+    )
+
+
+def test_a_posterior_has_no_names_of_columns(data):
+    X, y = data
+    frame = pd.DataFrame(X[:, :4], columns=list("abcd"))
+    glcu = UncertainGaussianClassifier().fit(frame, y)
+    assert glcu.feature_names_in_.tolist() == list("abcd")
+    glcu.fit(SimpleNamespace(mean=X[:, :4], variance=X[:, 4:]), y)
+    assert not hasattr(glcu, "feature_names_in_")
+    glcu.predict(X[:, :4])
 
 
 def test_correlated_uncertainties():
@@ -211,10 +279,10 @@ def test_correlated_uncertainties():
 
 def test_order_of_documents_and_blocks_does_not_matter(data, monkeypatch):
     X, y = data
-    expected = UncertainGaussianClassifier().fit(X, y)
+    expected = of_columns().fit(X, y)
     order = np.random.default_rng(2).permutation(len(y))
     monkeypatch.setattr(expectation_module, "_BLOCK_BYTES", 8 * 4 * 4 * 7)
-    glcu = UncertainGaussianClassifier().fit(X[order], y[order])
+    glcu = of_columns().fit(X[order], y[order])
     np.testing.assert_allclose(glcu.covariance_, expected.covariance_, rtol=1e-9)
     np.testing.assert_allclose(glcu.means_, expected.means_, rtol=1e-9)
     np.testing.assert_allclose(
@@ -224,9 +292,9 @@ def test_order_of_documents_and_blocks_does_not_matter(data, monkeypatch):
 
 def test_names_of_classes_do_not_matter(data):
     X, y = data
-    expected = UncertainGaussianClassifier().fit(X, y)
+    expected = of_columns().fit(X, y)
     renamed = np.array([{"ape": 9, "bee": -4, "cat": 2}[name] for name in y])
-    glcu = UncertainGaussianClassifier().fit(X, renamed)
+    glcu = of_columns().fit(X, renamed)
     assert glcu.classes_.tolist() == [-4, 2, 9]
     np.testing.assert_allclose(glcu.means_, expected.means_[[1, 2, 0]], rtol=1e-9)
     np.testing.assert_allclose(
@@ -237,10 +305,8 @@ def test_names_of_classes_do_not_matter(data):
 def test_weights_are_repetitions(data):
     X, y = data
     weights = np.random.default_rng(3).integers(0, 4, size=len(y))
-    weighted = UncertainGaussianClassifier().fit(X, y, weights)
-    repeated = UncertainGaussianClassifier().fit(
-        np.repeat(X, weights, axis=0), np.repeat(y, weights)
-    )
+    weighted = of_columns().fit(X, y, weights)
+    repeated = of_columns().fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
     np.testing.assert_allclose(weighted.covariance_, repeated.covariance_, rtol=1e-8)
     np.testing.assert_allclose(weighted.means_, repeated.means_, rtol=1e-8)
     np.testing.assert_allclose(weighted.class_prior_, repeated.class_prior_)
@@ -250,7 +316,7 @@ def test_parameters_are_recovered_and_probabilities_calibrated():
     rng = np.random.default_rng(4)
     X, y, means, covariance = draw(rng, 20_000, 5, 4)
     train, test = slice(0, 10_000), slice(10_000, None)
-    glcu = UncertainGaussianClassifier(priors="uniform").fit(X[train], y[train])
+    glcu = of_columns(priors="uniform").fit(X[train], y[train])
     # The error of a mean is about sqrt(0.7 / 2500) = 0.02: 0.1 is 5 standard errors,
     # of a covariance about 0.01. A random seed would fail one time in 10 000.
     np.testing.assert_allclose(glcu.means_, means, atol=0.1)
@@ -274,7 +340,7 @@ def test_parameters_are_recovered_and_probabilities_calibrated():
 
 def test_uncertainty_takes_certainty_away(data):
     X, y = data
-    glcu = UncertainGaussianClassifier(priors="uniform").fit(X, y)
+    glcu = of_columns(priors="uniform").fit(X, y)
     document = X[:1].copy()
     document[:, 4:] = 1e12
     np.testing.assert_allclose(glcu.predict_proba(document), 1 / 3, atol=1e-6)
@@ -282,7 +348,7 @@ def test_uncertainty_takes_certainty_away(data):
 
 def test_log_probabilities_of_outliers_are_finite(data):
     X, y = data
-    glcu = UncertainGaussianClassifier().fit(X, y)
+    glcu = of_columns().fit(X, y)
     far = X.copy()
     far[:, :4] *= 1e12
     log_proba = glcu.predict_log_proba(far)
@@ -294,9 +360,9 @@ def test_log_probabilities_of_outliers_are_finite(data):
 def test_classes_with_one_document():
     rng = np.random.default_rng(5)
     X = np.hstack([rng.normal(size=(9, 2)), rng.uniform(0.1, 1, size=(9, 2))])
-    glcu = UncertainGaussianClassifier().fit(X, list("aaaabbbbc"))
+    glcu = of_columns().fit(X, list("aaaabbbbc"))
     np.testing.assert_allclose(glcu.means_[2], X[8, :2])
-    alone = UncertainGaussianClassifier().fit(X, list("abcdefghi"))
+    alone = of_columns().fit(X, list("abcdefghi"))
     assert np.isfinite(alone.predict_log_proba(X)).all()
     assert np.linalg.eigvalsh(alone.covariance_)[0] > 0
 
@@ -304,7 +370,7 @@ def test_classes_with_one_document():
 def test_fewer_documents_than_dimensions():
     rng = np.random.default_rng(6)
     X = np.hstack([rng.normal(size=(8, 30)), rng.uniform(0.01, 0.1, size=(8, 30))])
-    glcu = UncertainGaussianClassifier().fit(X, [0, 1] * 4)
+    glcu = of_columns().fit(X, [0, 1] * 4)
     assert np.linalg.eigvalsh(glcu.covariance_)[0] > 0
     np.testing.assert_array_equal(glcu.predict(X), [0, 1] * 4)
 
@@ -326,22 +392,22 @@ def test_components_that_a_model_left_unused_change_nothing(seed):
         [np.hstack([mean, unused])[:, order], np.hstack([variance, prior])[:, order]]
     )
     narrow = np.hstack([mean, variance])
-    expected = UncertainGaussianClassifier().fit(narrow, y).predict_proba(narrow)
-    found = UncertainGaussianClassifier().fit(wide, y).predict_proba(wide)
+    expected = of_columns().fit(narrow, y).predict_proba(narrow)
+    found = of_columns().fit(wide, y).predict_proba(wide)
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_some_documents_are_certain(data):
     X, y = data
     X[::2, 4:] = 0
-    glcu = UncertainGaussianClassifier().fit(X, y)
+    glcu = of_columns().fit(X, y)
     assert glcu.converged_
     assert np.isfinite(glcu.log_likelihood(X, y)).all()
 
 
 def test_add_classes_leaves_the_old_ones_alone(data):
     X, y = data
-    glcu = UncertainGaussianClassifier().fit(X, y)
+    glcu = of_columns().fit(X, y)
     old = {
         name: getattr(glcu, name).copy()
         for name in ("means_", "covariance_", "precision_")
@@ -366,7 +432,7 @@ def test_add_classes_leaves_the_old_ones_alone(data):
 def test_warns_when_em_did_not_converge(data):
     X, y = data
     for accelerate in (True, False):
-        glcu = UncertainGaussianClassifier(max_iter=2, accelerate=accelerate)
+        glcu = of_columns(max_iter=2, accelerate=accelerate)
         with pytest.warns(ConvergenceWarning, match="`max_iter` = 2 passes"):
             glcu.fit(X, y)
         assert not glcu.converged_
@@ -375,7 +441,7 @@ def test_warns_when_em_did_not_converge(data):
 
 def test_pickles(data):
     X, y = data
-    glcu = UncertainGaussianClassifier().fit(X, y)
+    glcu = of_columns().fit(X, y)
     again = pickle.loads(pickle.dumps(glcu))
     np.testing.assert_array_equal(again.predict_proba(X), glcu.predict_proba(X))
 
@@ -387,7 +453,7 @@ def test_gpu_gives_the_cpus_probabilities():
     y = random.integers(0, 4, 600)
     means = random.standard_normal((4, 60))[y] + random.standard_normal((600, 60))
     X = np.hstack([means, random.uniform(0.1, 2.0, means.shape)])
-    cpu = UncertainGaussianClassifier(device="cpu").fit(X, y)
-    gpu = UncertainGaussianClassifier(device="cuda").fit(X, y)
+    cpu = of_columns(device="cpu").fit(X, y)
+    gpu = of_columns(device="cuda").fit(X, y)
     np.testing.assert_allclose(gpu.covariance_, cpu.covariance_, atol=1e-8)
     np.testing.assert_allclose(gpu.predict_proba(X), cpu.predict_proba(X), atol=1e-8)

@@ -37,13 +37,22 @@ def columns(**changes):
     ],
 )
 def test_bad_arrays(X, sentence):
+    glcu = UncertainGaussianClassifier(layout="mean_variance")
     with pytest.raises(InputError, match=sentence):
-        UncertainGaussianClassifier().fit(X, [0, 0, 1, 1])
+        glcu.fit(X, [0, 0, 1, 1])
+
+
+def test_every_column_of_exact_means_is_a_mean():
+    glcu = UncertainGaussianClassifier()
+    with pytest.raises(InputError, match="NaN in row 2, column 5; means must be"):
+        glcu.fit(columns(c2_5=np.nan), [0, 0, 1, 1])
+    assert glcu.fit(columns(c1_4=-0.5)[:, :5], [0, 0, 1, 1]).n_features_in_ == 5
 
 
 @pytest.mark.parametrize(
     ("posterior", "sentence"),
     [
+        ({"mean": np.zeros((4, 2))}, "but no `variance` and no `covariance`"),
         ({"mean": np.zeros(4)}, r"documents x components, got the shape \(4,\)"),
         (
             {"mean": np.zeros((4, 2)), "variance": np.ones((4, 3))},
@@ -97,7 +106,7 @@ def test_bad_labels(data):
 
 def test_bad_width_at_prediction(data):
     X, y = data
-    glcu = UncertainGaussianClassifier().fit(X, y)
+    glcu = UncertainGaussianClassifier(layout="mean_variance").fit(X, y)
     with pytest.raises(ValueError, match="has 6 features, but .* expecting 8"):
         glcu.predict(X[:, :6])
     posterior = SimpleNamespace(mean=X[:, :3], variance=X[:, 4:7])
@@ -105,10 +114,27 @@ def test_bad_width_at_prediction(data):
         glcu.predict(posterior)
 
 
+def test_a_width_of_the_other_layout_names_it(data):
+    X, y = data
+    posterior = SimpleNamespace(mean=X[:, :4], variance=X[:, 4:])
+    glcu = UncertainGaussianClassifier().fit(posterior, y)
+    sentence = (
+        "X has 8 features, but UncertainGaussianClassifier is expecting 4 features as "
+        'input; means and variances side by side need `layout="mean_variance"`'
+    )
+    with pytest.raises(InputError, match=f"^{sentence}$"):
+        glcu.predict(X)
+    with pytest.raises(InputError, match="has 5 features, .* 4 features as input$"):
+        glcu.predict(X[:, :5])
+    glcu = UncertainGaussianClassifier(layout="mean_variance").fit(posterior, y)
+    with pytest.raises(InputError, match='4 .* 8 .*; means alone need `layout="mean"`'):
+        glcu.predict(X[:, :4])
+
+
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"uncertainty": "rows"}, "must be 'columns' or 'none', got 'rows'"),
+        ({"layout": "rows"}, "must be 'mean' or 'mean_variance', got 'rows'"),
         ({"tol": -1.0}, "`tol` must not be negative, got -1.0"),
         ({"max_iter": 0}, "`max_iter` must be at least 1, got 0"),
         ({"regularization": -1.0}, "`regularization` must be finite"),

@@ -3,7 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from docsigma import BayesianSMM, GaussianLinearClassifier, InputError, load_corpus
+from docsigma import (
+    BayesianSMM,
+    GaussianLinearClassifier,
+    InputError,
+    UncertainGaussianClassifier,
+    load_corpus,
+)
 from docsigma.experiments.early_stopping import EarlyStopping, cross_validate
 
 
@@ -51,6 +57,25 @@ def test_any_classifier_of_means_will_do(setting):
     )
     model(10).fit(counts, callback=stop)
     assert len(stop.curve) == 1
+
+
+def test_a_given_glcu_sees_the_uncertainties(setting):
+    counts, labels = setting
+    stop = EarlyStopping(
+        counts, labels, UncertainGaussianClassifier(tol=1e-3), every=10
+    )
+    model(10).fit(counts, callback=stop)
+    q = stop.best_model.posterior(counts)
+    seen = cross_validate(
+        np.hstack([q.mean, q.variance]),
+        labels,
+        UncertainGaussianClassifier(tol=1e-3, layout="mean_variance"),
+    )
+    exact = cross_validate(q.mean, labels, UncertainGaussianClassifier())
+    assert stop.best.cross_entropy == pytest.approx(seen.cross_entropy, rel=1e-9)
+    assert abs(stop.best.cross_entropy - exact.cross_entropy) > 1e-4
+    with pytest.raises(ValueError, match=r"\[199, 200\]"):
+        cross_validate(q[:199], labels, UncertainGaussianClassifier())
 
 
 def test_cross_validation_judges_documents_it_has_not_seen():

@@ -47,8 +47,8 @@ class BaseGaussianClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     precision_: NDArray[np.float64]
 
     @abstractmethod
-    def _documents(self, X: Any, *, reset: bool) -> Any:
-        """Check `X`; what comes back has a length."""
+    def _documents(self, X: Any) -> Any:
+        """Check `X`, which comes after `fit`; the result has a length."""
 
     @abstractmethod
     def _log_densities(
@@ -115,7 +115,7 @@ class BaseGaussianClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The classifier with the classes added.
         """
         check_is_fitted(self)
-        documents = self._documents(X, reset=False)
+        documents = self._documents(X)
         labels = TrainingLabels.check(y, len(documents), sample_weight, min_classes=1)
         known = np.isin(labels.classes, self.classes_)
         if known.any():
@@ -218,7 +218,7 @@ class BaseGaussianClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             Log densities in nats.
         """
         check_is_fitted(self)
-        documents = self._documents(X, reset=False)
+        documents = self._documents(X)
         codes = encode(y, self.classes_, len(documents))
         by_class, common = self._log_densities(documents)
         return np.asarray(by_class[np.arange(len(codes)), codes] + common)
@@ -237,11 +237,11 @@ class BaseGaussianClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             Log densities in nats; low for documents like none of the classes.
         """
         check_is_fitted(self)
-        by_class, common = self._log_densities(self._documents(X, reset=False))
+        by_class, common = self._log_densities(self._documents(X))
         mixture = logsumexp(by_class + self.log_prior_, axis=1)
         return np.asarray(mixture + common, dtype=np.float64)
 
     def _class_scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        by_class, _ = self._log_densities(self._documents(X, reset=False))
+        by_class, _ = self._log_densities(self._documents(X))
         return np.asarray(by_class + self.log_prior_, dtype=np.float64)

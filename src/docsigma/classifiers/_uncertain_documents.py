@@ -80,7 +80,7 @@ class UncertainDocuments:
             raise InputError(
                 "`X` must have an even number of features, means and then as many "
                 f"variances, got n_features = {n_columns}; means alone need "
-                "`uncertainty='none'`"
+                '`layout="mean"`'
             )
         half = n_columns // 2
         _refuse(X[:, half:] < 0, X[:, half:], "`X`", half)
@@ -96,8 +96,11 @@ class UncertainDocuments:
             )
         _refuse(~np.isfinite(mean), mean, "`X.mean`", 0)
         full = getattr(posterior, "covariance", None)
+        variance = getattr(posterior, "variance", None)
+        if full is None and variance is None:
+            raise InputError("`X` has a `mean`, but no `variance` and no `covariance`")
         name = "variance" if full is None else "covariance"
-        spread = _to_numpy(posterior.variance if full is None else full)
+        spread = _to_numpy(variance if full is None else full)
         shape = mean.shape if full is None else (*mean.shape, mean.shape[1])
         if spread.shape != shape:
             raise InputError(

@@ -111,8 +111,8 @@ class GaussianLinearClassifier(BaseGaussianClassifier):
         self._store(labels, means, floor_covariance(scatter, scale, floor))
         return self
 
-    def _documents(self, X: Any, *, reset: bool) -> NDArray[np.float64]:
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=reset))
+    def _documents(self, X: Any) -> NDArray[np.float64]:
+        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _estimate_means(
         self, documents: NDArray[np.float64], labels: TrainingLabels

@@ -142,7 +142,8 @@ class TopicClassifier:
         """Read what :meth:`save` wrote; no code is run."""
         stored = read_model(folder, cls.__name__)
         try:
-            about, embedding = stored.config["classifier"], stored.config["embedding"]
+            about = _in_words_of_today(stored.config["classifier"])
+            embedding = stored.config["embedding"]
             arrays = {
                 k.removeprefix("embedding."): v
                 for k, v in stored.arrays.items()
@@ -166,6 +167,24 @@ class TopicClassifier:
             raise InputError(f"{folder}/config.json is damaged: {error}") from error
         model = _storage.unpack(BayesianSMM, part, folder)
         return cls(model, classifier, about["kind"])
+
+
+def _in_words_of_today(about: dict[str, Any]) -> dict[str, Any]:
+    """Describe a classifier that an earlier version wrote as `save` does now."""
+    if about["kind"] != "glcu":
+        return about
+    parameters = dict(about["parameters"])
+    uncertainty = parameters.pop("uncertainty", None)
+    if uncertainty == "columns":
+        # It counted the variances of posteriors among its columns.
+        parameters["layout"] = "mean"
+        n_components = about["n_features_in_"] // 2
+        return {**about, "parameters": parameters, "n_features_in_": n_components}
+    if uncertainty == "none":
+        # It took only the means of posteriors, and so was GLC.
+        kept = {name: parameters[name] for name in ("priors", "regularization")}
+        return {**about, "kind": "glc", "parameters": kept}
+    return about
 
 
 def _restore_logistic(classifier: Any, arrays: dict[str, NDArray[Any]]) -> None:

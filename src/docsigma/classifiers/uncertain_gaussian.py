@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from docsigma._devices import choose_device
 from docsigma.classifiers._base import BaseGaussianClassifier
@@ -57,11 +57,12 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
 
     Parameters
     ----------
-    uncertainty : {"columns", "none"}
-        What an array holds. ``"columns"``: means in the first half of the columns
-        and variances in the second. ``"none"``: means only, known exactly. A
-        posterior with ``mean`` and ``variance`` or ``covariance`` is always
-        understood; ``"none"`` takes its mean only.
+    layout : {"mean", "mean_variance"}
+        What the columns of an array hold, in the words of a model's ``output``.
+        ``"mean"``: means that are known exactly. ``"mean_variance"``: means in the
+        first half of the columns, variances in the second. It may change after
+        `fit`. A posterior with ``mean`` and ``variance`` or ``covariance`` brings its
+        uncertainty in either layout.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or None
         Class priors; the array follows the sorted classes, None is
         ``"empirical"``: the classes' shares of the training weight.
@@ -102,17 +103,32 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
     converged_ : bool
         Whether the gain fell below `tol`.
     n_features_in_ : int
-        Columns of `X`: twice the size of the embeddings if it brings variances.
+        Columns that an array needs: the size of the embeddings in the layout
+        ``"mean"``, twice as many in ``"mean_variance"``. So it is after fitting a
+        posterior too.
 
     Examples
     --------
     Two documents at the same place, of which the second is hardly known:
 
-    >>> X = np.array([[-1.2, 0.1], [-0.8, 0.1], [0.8, 0.1], [1.2, 0.1]])
-    >>> glcu = UncertainGaussianClassifier().fit(X, ["no", "no", "yes", "yes"])
-    >>> glcu.predict_proba([[0.5, 0.1], [0.5, 9.0]]).round(2)
+    >>> from docsigma import GaussianPosterior
+    >>> q = GaussianPosterior([[-1.2], [-0.8], [0.8], [1.2]], [[0.1]] * 4)
+    >>> glcu = UncertainGaussianClassifier().fit(q, ["no", "no", "yes", "yes"])
+    >>> glcu.predict_proba(GaussianPosterior([[0.5], [0.5]], [[0.1], [9.0]])).round(2)
     array([[0.  , 1.  ],
            [0.47, 0.53]])
+
+    An array holds means that are known exactly:
+
+    >>> glcu.predict([[-0.5], [0.5]])
+    array(['no', 'yes'], dtype='<U3')
+
+    unless both sides agree that it holds variances too:
+
+    >>> X = np.hstack([q.mean, q.variance])
+    >>> glcu = UncertainGaussianClassifier(layout="mean_variance")
+    >>> glcu.fit(X, ["no", "no", "yes", "yes"]).predict([[0.5, 9.0]])
+    array(['yes'], dtype='<U3')
     """
 
     n_iter_: int
@@ -122,7 +138,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
     def __init__(
         self,
         *,
-        uncertainty: str = "columns",
+        layout: str = "mean",
         priors: Any = "empirical",
         regularization: float = 1e-6,
         tol: float = 1e-6,
@@ -130,7 +146,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         accelerate: bool = True,
         device: str = "auto",
     ) -> None:
-        self.uncertainty = uncertainty
+        self.layout = layout
         self.priors = priors
         self.regularization = regularization
         self.tol = tol
@@ -143,10 +159,10 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_documents, 2 * n_components) or posterior
-            Means and variances side by side, or an object whose attributes are
-            ``mean`` and either ``variance`` (documents x components) or
-            ``covariance`` (documents x components x components).
+        X : array-like of shape (n_documents, n_features) or posterior
+            Means, with variances after them if `layout` says so; or an object whose
+            attributes are ``mean`` and either ``variance`` (documents x components)
+            or ``covariance`` (documents x components x components).
         y : array-like of shape (n_documents,)
             Labels: strings or integers.
         sample_weight : array-like of shape (n_documents,), optional
@@ -161,7 +177,12 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         if is_posterior(X):
             if y is None:
                 raise InputError("`y` is missing: the classifier needs labels")
-            documents = self._documents(X, reset=True)
+            documents = UncertainDocuments.from_posterior(X)
+            n_components = documents.mean.shape[1]
+            self.n_features_in_ = self._columns_per_component() * n_components
+            # A posterior has no names, those of an earlier `fit` hold no more.
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
             labels = TrainingLabels.check(y, len(documents), sample_weight)
         else:
             X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
@@ -248,48 +269,69 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         return means, covariance
 
     def _check_parameters(self) -> float:
-        if self.uncertainty not in ("columns", "none"):
-            raise InputError(
-                f"`uncertainty` must be 'columns' or 'none', got {self.uncertainty!r}"
-            )
+        self._columns_per_component()
         if not isinstance(self.tol, Real) or not self.tol >= 0:
             raise InputError(f"`tol` must not be negative, got {self.tol!r}")
         if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
             raise InputError(f"`max_iter` must be at least 1, got {self.max_iter!r}")
         return self._check_regularization()
 
-    def _documents(self, X: Any, *, reset: bool) -> UncertainDocuments:
+    def _columns_per_component(self) -> int:
+        if self.layout == "mean":
+            return 1
+        if self.layout == "mean_variance":
+            return 2
+        raise InputError(
+            f"`layout` must be 'mean' or 'mean_variance', got {self.layout!r}"
+        )
+
+    def _n_columns(self) -> int:
+        """Return how many columns an array needs after `fit`."""
+        return self._columns_per_component() * int(self.means_.shape[1])
+
+    def _documents(self, X: Any) -> UncertainDocuments:
         if not is_posterior(X):
-            return self._from_array(
-                validate_data(
-                    self, X, dtype=np.float64, reset=reset, ensure_all_finite=False
-                )
-            )
+            return self._from_array(self._check_array(X))
         documents = UncertainDocuments.from_posterior(X)
-        if self.uncertainty == "none":
-            documents = UncertainDocuments(documents.mean, None)
-        n_components = documents.mean.shape[1]
-        per_component = 1 if self.uncertainty == "none" else 2
-        if reset:
-            self.n_features_in_ = per_component * n_components
-        elif per_component * n_components != self.n_features_in_:
+        size, trained = documents.mean.shape[1], self.means_.shape[1]
+        if size != trained:
             raise InputError(
-                f"`X` has embeddings of size {n_components}, but the classifier was "
-                f"trained with size {self.n_features_in_ // per_component}"
+                f"`X` has embeddings of size {size}, but the classifier was trained "
+                f"with size {trained}"
             )
         return documents
 
+    def _check_array(self, X: Any) -> NDArray[np.float64]:
+        # The names of the columns alone: their number gets a sentence of its own.
+        validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
+        X = check_array(
+            X, dtype=np.float64, ensure_all_finite=False, estimator=self, input_name="X"
+        )
+        given, needed = X.shape[1], self._n_columns()
+        if given == needed:
+            return np.asarray(X)
+        hint = ""
+        if self.layout == "mean" and given == 2 * needed:
+            hint = '; means and variances side by side need `layout="mean_variance"`'
+        elif self.layout == "mean_variance" and 2 * given == needed:
+            hint = '; means alone need `layout="mean"`'
+        # The words in which every scikit-learn estimator puts it.
+        raise InputError(
+            f"X has {given} features, but {type(self).__name__} is expecting "
+            f"{needed} features as input{hint}"
+        )
+
     def _from_array(self, X: NDArray[np.float64]) -> UncertainDocuments:
+        exact = self.layout == "mean"
         bad = np.argwhere(~np.isfinite(X))
         if len(bad):
             row, column = bad[0]
             value = "NaN" if np.isnan(X[row, column]) else str(X[row, column])
-            variance = self.uncertainty == "columns" and column >= X.shape[1] // 2
-            kind = "variances" if variance else "means"
+            kind = "means" if exact or column < X.shape[1] // 2 else "variances"
             raise InputError(
                 f"`X` has {value} in row {row}, column {column}; {kind} must be finite"
             )
-        if self.uncertainty == "none":
+        if exact:
             return UncertainDocuments(X, None)
         return UncertainDocuments.from_columns(X)
 

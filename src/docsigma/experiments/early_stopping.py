@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from docsigma.models import TrainingPass
+    from docsigma.posterior import GaussianPosterior
 
 __all__ = ["Checkpoint", "CrossValidation", "EarlyStopping", "cross_validate"]
 
@@ -57,7 +58,7 @@ class Checkpoint:
 
 
 def cross_validate(
-    features: NDArray[Any],
+    features: NDArray[Any] | GaussianPosterior,
     labels: Sequence[str] | NDArray[Any],
     classifier: Any,
     *,
@@ -68,8 +69,8 @@ def cross_validate(
 
     Parameters
     ----------
-    features : array of shape (n_documents, n_features)
-        What the classifier takes: means, or means and variances side by side.
+    features : array of shape (n_documents, n_features) or GaussianPosterior
+        What the classifier takes.
     labels : sequence of str
         One a document.
     classifier : scikit-learn classifier
@@ -129,7 +130,7 @@ class EarlyStopping:
     every : int, default=50
         Passes between two checkpoints.
     variance : bool, default=True
-        Whether the classifier takes means and variances, or means.
+        Whether the classifier takes a GaussianPosterior, or an array of means.
     criterion : {"cross_entropy", "accuracy"}, default="cross_entropy"
         What the best model is best in.
     patience : int, default=None
@@ -198,8 +199,7 @@ class EarlyStopping:
             return False
         model = now.snapshot()
         if self.variance:
-            q = model.posterior(self.counts)
-            features = np.hstack([q.mean, q.variance])
+            features = model.posterior(self.counts)
         else:
             # A model of points has no posterior; another may give its variances too.
             features = model.transform(self.counts)[:, : len(model.components_)]

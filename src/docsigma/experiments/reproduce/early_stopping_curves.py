@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from docsigma.classifiers import (
     GaussianLinearClassifier,
     UncertainGaussianClassifier,
@@ -24,7 +22,6 @@ from docsigma.models import SMM, BayesianSMM
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from docsigma.experiments.reproduce._record import Plan, Record
     from docsigma.experiments.reproduce._setting import Setting
@@ -81,11 +78,8 @@ def _curve(
     make = GaussianLinearClassifier if certain else UncertainGaussianClassifier
     points: list[dict[str, float]] = []
 
-    def features(frozen: Any, counts: Any) -> NDArray[Any]:
-        if certain:
-            return np.asarray(frozen.transform(counts))
-        q = frozen.posterior(counts)
-        return np.hstack([q.mean, q.variance])
+    def features(frozen: Any, counts: Any) -> Any:
+        return frozen.transform(counts) if certain else frozen.posterior(counts)
 
     def look(now: TrainingPass) -> None:
         if now.epoch % every:

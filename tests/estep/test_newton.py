@@ -164,14 +164,9 @@ def test_no_documents_bound_ever_falls(infer, kind):
         before = bound
 
 
-# Documents of a few tokens under loadings made ill on purpose converge slowly, and the
-# deterministic bound is up to 5 % under the best Monte-Carlo one there.
-HARD = {
-    ("nearly equal columns", 3),
-    ("equal columns", 3),
-    ("ten times as large", 3),
-    ("ten times as large", 60),
-}
+# Loadings ten times too large make the bound of a few tokens all but piecewise: there
+# the loop, a step at a time, goes on climbing past its 200 passes.
+HARD = {("ten times as large", 3)}
 
 
 def known_limit(request, condition):
@@ -182,9 +177,8 @@ def known_limit(request, condition):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("tokens", [3, 60, 2000])
-def test_ill_conditioned_loadings_converge(infer, request, start, kind, tokens):
-    hard = HARD if start == "all words" else {("ten times as large", 3)}
-    known_limit(request, (kind, tokens) in hard)
+def test_ill_conditioned_loadings_converge(infer, request, kind, tokens):
+    known_limit(request, (kind, tokens) in HARD)
     found = infer(ill_conditioned(kind, tokens=tokens))
     assert torch.isfinite(found.posterior.mean).all()
     assert torch.isfinite(found.posterior.log_std).all()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from docsigma.estep.anderson import Anderson
 from docsigma.estep.curvature import LoadingsBasis, WordCurvature
 from docsigma.kernels import SoftmaxWords
 from docsigma.objective import ExpectedLse, document_bound, kl_divergence
@@ -45,6 +46,9 @@ class NewtonSettings:
     # A step that lowers the bound is halved until it is this short; then the document
     # stays where it is.
     shortest_step: float = 1.0 / 64
+    # Documents still open after so many passes converge slowly: from then on steps are
+    # extrapolated from the last ones.
+    patience: int = 12
     # A block is cut down to its open documents when they are fewer than this part.
     alive: float = 0.7
     # From a vocabulary this large, the first steps see the frequent words only.
@@ -200,6 +204,8 @@ def climb(
     """Step until every document is done; `rows` says where in `found` they belong."""
     for iteration in range(1, max_iter + 1):
         under_way = state.open
+        if iteration == state.words.settings.patience:
+            state.memory = Anderson()
         done = state.step(tol)
         where = rows[state.index[under_way].cpu()]
         device_rows = where.to(state.value.device)
@@ -236,6 +242,26 @@ class Point:
     def __getitem__(self, rows: Tensor) -> Point:
         return Point(self.q[rows], self.centre[rows])
 
+    def vector(self) -> Tensor:
+        """Return all numbers of a document in one row."""
+        tensors = [t.flatten(1) for t in self.q.tensors().values()]
+        return torch.cat([*tensors, self.centre], dim=1)
+
+    def scale(self, root: Tensor) -> Tensor:
+        """Return the units of :meth:`vector`, for roots of precisions (n, K)."""
+        n, k = root.shape
+        spread = root.new_ones(n, self.vector().shape[1] - 2 * k)
+        return torch.cat([root, spread, 1 / root], dim=1)
+
+    def moved(self, step: Tensor) -> Point:
+        """Return the point at `vector() + step`."""
+        moved, tensors = self.vector() + step, {}
+        for name, tensor in self.q.tensors().items():
+            size = tensor[0].numel()
+            tensors[name] = moved[:, :size].view_as(tensor)
+            moved = moved[:, size:]
+        return Point(self.q.like(tensors), moved)
+
 
 @dataclass
 class State:
@@ -256,6 +282,9 @@ class State:
     own_trace: Tensor
     current: Point
     proposal: Point
+    # The plain step, where `proposal` is an extrapolated one that may fail.
+    plain: Point | None = None
+    memory: Anderson | None = None
     curvature: WordCurvature | None = None
 
     @classmethod
@@ -349,13 +378,20 @@ class State:
         rose = value >= self.value - rounding
         better = rose[:, None]
         halved = torch.where(better, 1.0, 0.5 * self.step_size)
+        if self.plain is not None:
+            # A failed extrapolation falls back to the plain step.
+            failed = ~better & (self.step_size == 1.0)
+            self.proposal = self.plain.where(failed, self.proposal)
         self.stuck = ~rose & (halved[:, 0] < self.words.settings.shortest_step)
 
         effective = terms.tokens[:, None]
         gradient = terms.linear_gradient - effective * lse.gradient
         gradient = gradient - model.prior.pull(trial.q.mean)
         weight = effective if lse.spread.ndim == 2 else effective[:, :, None]
-        information = weight * lse.spread
+        spread = lse.spread
+        if self.memory is not None:
+            spread = spread + family.from_diagonal((lse.first - trial.centre).square())
+        information = weight * spread
         target = family.informed(trial.q.mean, model.prior, information)
         precision = target.precision
         trace = (precision - model.prior.diagonal).sum(dim=1, keepdim=True)
@@ -366,10 +402,22 @@ class State:
         size = (newton.square() * precision).mean(dim=1).sqrt()
         change = (target.log_precision - trial.q.log_precision).square().mean(dim=1)
         self.current = trial.where(better, self.current)
+        if self.memory is not None:
+            before = proposal if self.plain is None else self.plain
+            self.plain = proposal.where(better, before)
+            # In standard deviations, for the least squares to weigh alike.
+            scale = trial.scale(precision.sqrt())
+            point = trial.vector()
+            step = scale * (proposal.vector() - point)
+            step = self.memory.extrapolate(scale * point, step, rose)
+            proposal = trial.moved(step / scale)
         self.proposal = proposal.where(better, self.proposal)
         self.gradient = torch.where(better, gradient, self.gradient)
         self.value = torch.where(rose, value, self.value)
         self.step_size = halved
+        # The centre counts by what it has to gain.
+        centring = (effective / precision * (lse.first - trial.centre).square()).mean(1)
+        change = change + centring
         done: Tensor = rose & (size < tol) & (change.sqrt() < tol)
         return done
 
@@ -392,6 +440,7 @@ class State:
             field.name: getattr(self, field.name)[keep]
             for field in fields(self)
             if field.name not in ("likelihood", "words", "curvature")
+            and getattr(self, field.name) is not None
         }
         likelihood = self.likelihood.select(torch.nonzero(keep)[:, 0])
         return replace(self, likelihood=likelihood, curvature=None, **kept)

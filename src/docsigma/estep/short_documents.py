@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -115,9 +115,9 @@ class _Refiner:
     ) -> None:
         self.model, self.settings = model, settings
         self.family = words.family
-        self.words = newton.Evaluator(
-            model, words.family, words.settings, expected_lse=_unused
-        )
+        # Extrapolation would follow the noise of the draws.
+        plain = replace(words.settings, patience=settings.max_iter + 1)
+        self.words = newton.Evaluator(model, words.family, plain, expected_lse=_unused)
         self.norms = model.loadings.square().sum(dim=1)
 
     def run(

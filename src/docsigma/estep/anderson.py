@@ -1,0 +1,83 @@
+"""Anderson acceleration: long steps from the last short ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["Anderson"]
+
+# Ridge on the least squares, whose diagonal is one.
+RIDGE = 1e-8
+# Keeps a row without memory from dividing by zero.
+TINY = 1e-100
+
+
+class Anderson:
+    r"""Extrapolation of a fixed-point iteration, row by row (Anderson, 1965).
+
+    From the last points :math:`z_i` and their steps :math:`r_i` it finds the
+    combination of differences that explains the latest step best,
+
+    .. math::
+        \gamma = \arg\min \|r_k - \Delta R\,\gamma\|, \qquad
+        z_{k+1} = z_k + r_k - (\Delta Z + \Delta R)\,\gamma,
+
+    which for a linear iteration is GMRES: a slow iteration of a few dimensions ends in
+    as many steps. Rows are independent; each remembers the points it accepted.
+
+    Parameters
+    ----------
+    depth : int, default=8
+        Points remembered besides the latest.
+    """
+
+    def __init__(self, depth: int = 8) -> None:
+        self.depth = depth
+        self._points: Tensor | None = None
+        self._steps: Tensor | None = None
+        self._known: Tensor | None = None
+
+    def extrapolate(self, point: Tensor, step: Tensor, accepted: Tensor) -> Tensor:
+        """Return the step to take instead of `step`, from points that were accepted.
+
+        All arrays have one row per document.
+        """
+        if self._points is None or self._steps is None or self._known is None:
+            shape = (len(point), self.depth + 1)
+            self._points = point.new_zeros(*shape, point.shape[1])
+            self._steps = torch.zeros_like(self._points)
+            self._known = torch.zeros(shape, dtype=torch.bool, device=point.device)
+        column = accepted[:, None]
+        self._points = self._push(self._points, point, column[:, :, None])
+        self._steps = self._push(self._steps, step, column[:, :, None])
+        self._known = self._push(self._known, accepted, column)
+        pairs = (self._known[:, 1:] & self._known[:, :-1])[:, :, None]
+        moved = (self._points.diff(dim=1) * pairs).double()
+        changed = (self._steps.diff(dim=1) * pairs).double()
+        # Old differences may be far longer than new ones: each counts by its direction.
+        size = changed.norm(dim=2, keepdim=True).clamp(min=TINY)
+        moved, changed = moved / size, changed / size
+        unit = torch.eye(self.depth, dtype=moved.dtype, device=moved.device)
+        gram = changed @ changed.mT + RIDGE * unit
+        gamma = torch.linalg.solve(gram, changed @ step.double()[:, :, None])
+        correction = ((moved + changed).mT @ gamma)[:, :, 0]
+        extrapolated: Tensor = step - correction.to(step)
+        return extrapolated
+
+    @staticmethod
+    def _push(buffer: Tensor, row: Tensor, where: Tensor) -> Tensor:
+        return torch.where(where, torch.cat([buffer[:, 1:], row[:, None]], 1), buffer)
+
+    def __getitem__(self, rows: Tensor) -> Anderson:
+        some = Anderson(self.depth)
+        if self._points is not None:
+            assert self._steps is not None
+            assert self._known is not None
+            some._points, some._steps = self._points[rows], self._steps[rows]
+            some._known = self._known[rows]
+        return some

@@ -1,6 +1,7 @@
 # docsigma: every command sets up what it needs.
 #   make demo    fit, embed and plot the embedded corpus (a minute or two)
 #   make test    lint, types, tests, documentation
+#   make test-portable    numerical tests as other processors would run them
 #   make setup lint docs bench clean
 
 PYTHON ?= python3.11
@@ -14,7 +15,14 @@ ifneq ($(wildcard ../shared/data),)
 export DOCSIGMA_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: setup demo test lint types unit browser docs bench clean
+# Tests that compare floating-point numbers, and the settings they must pass under: what
+# torch and MKL do on processors without AVX-512 or AVX2, and sums in another order.
+NUMERICAL := tests/kernels tests/estep tests/trainers tests/optimizers tests/parts tests/models \
+	tests/classifiers tests/metrics tests/test_evidence.py
+PORTABLE := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
+	MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=1
+
+.PHONY: setup demo test test-portable lint types unit browser docs bench clean
 
 setup: $(STAMP)
 
@@ -47,6 +55,13 @@ docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 test: lint types unit docs
+
+test-portable: $(STAMP)
+	@failed=; for setting in $(PORTABLE); do \
+		echo "$$setting"; \
+		env $$setting $(BIN)/python -m pytest $(NUMERICAL) || failed="$$failed $$setting"; \
+	done; \
+	test -z "$$failed" || { echo "tests failed with:$$failed" >&2; exit 1; }
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/memory.py

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 from pathlib import Path
@@ -14,7 +15,7 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["atomic_file", "atomic_folder", "check_replaceable"]
+__all__ = ["atomic_file", "atomic_folder", "check_replaceable", "remove_leftovers"]
 
 
 def _why(error: OSError) -> str:
@@ -33,6 +34,22 @@ def _sync(path: Path) -> None:
 def _temporary(path: Path) -> Path:
     # The name keeps the suffix: writers choose a format by it.
     return path.with_name(f".{path.stem}.{secrets.token_hex(4)}.tmp{path.suffix}")
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Remove temporary files that a killed :func:`atomic_file` of `path` left behind.
+
+    Only for a file that no other process is writing.
+    """
+    target = Path(path)
+    # As _temporary names them, and nothing else.
+    stem, suffix = re.escape(target.stem), re.escape(target.suffix)
+    ours = re.compile(rf"\.{stem}\.[0-9a-f]{{8}}\.tmp{suffix}")
+    # One that cannot be removed does no harm.
+    with contextlib.suppress(OSError):
+        for file in target.parent.iterdir():
+            if ours.fullmatch(file.name) and file.is_file() and not file.is_symlink():
+                file.unlink()
 
 
 @contextlib.contextmanager

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
 from docsigma._files import atomic_file
 from docsigma.exceptions import InputError
@@ -18,18 +18,59 @@ if TYPE_CHECKING:
 
 __all__ = ["read_tensors", "write_tensors"]
 
+# Names that the format has for numpy's kinds of numbers; the size in bits follows.
+LETTERS = {"f": "F", "i": "I", "u": "U"}
+ALIGNMENT = 8  # bytes, of the data; the header is padded with spaces
+
 
 def write_tensors(
     path: str | os.PathLike[str],
     arrays: Mapping[str, np.ndarray[Any, Any]],
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Write `arrays` to `path`, whole or not at all."""
-    # Not np.ascontiguousarray: it makes a vector of a number.
-    contiguous = {name: np.asarray(value, order="C") for name, value in arrays.items()}
-    data = save(contiguous, {"format": "docsigma", **(metadata or {})})
+    """Write `arrays` to `path`, whole or not at all.
+
+    The same arrays and metadata make the same bytes. The safetensors library keeps
+    the metadata in a hash map and writes them in another order in each process, so
+    the file is put together here.
+    """
+    data = _encode(arrays, {"format": "docsigma", **(metadata or {})})
     with atomic_file(path) as temporary:
         temporary.write_bytes(data)
+
+
+def _encode(
+    arrays: Mapping[str, np.ndarray[Any, Any]], metadata: Mapping[str, str]
+) -> bytes:
+    """Return a safetensors file: length of the header, header, data."""
+    plain = {name: _little_endian(array) for name, array in arrays.items()}
+    header: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
+    # Wide numbers first: each array then starts at a multiple of its own width.
+    names = sorted(plain, key=lambda name: (-plain[name].itemsize, name))
+    end = 0
+    for name in names:
+        start, end = end, end + plain[name].nbytes
+        header[name] = {
+            "dtype": _type_name(plain[name].dtype),
+            "shape": plain[name].shape,
+            "data_offsets": (start, end),
+        }
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % ALIGNMENT)
+    data = (plain[name].data for name in names)
+    return b"".join([len(text).to_bytes(8, "little"), text, *data])
+
+
+def _little_endian(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+
+
+def _type_name(dtype: np.dtype[Any]) -> str:
+    if dtype.kind == "b":
+        return "BOOL"
+    if dtype.kind not in LETTERS or dtype.itemsize > 8:
+        raise TypeError(f"an array of {dtype} does not fit into a safetensors file")
+    return f"{LETTERS[dtype.kind]}{8 * dtype.itemsize}"
 
 
 def read_tensors(

@@ -199,3 +199,33 @@ def test_a_checkpoint_of_another_training_is_refused(counts, tmp_path):
         BayesianSMM(3).fit(counts, checkpoint=tmp_path / "none", resume=True)
     with pytest.raises(InputError, match="`resume` needs a `checkpoint`"):
         BayesianSMM(3).fit(counts, resume=True)
+
+
+def test_resuming_removes_what_a_killed_run_left_of_its_checkpoint(counts, tmp_path):
+    file = tmp_path / "checkpoint.safetensors"
+    script = textwrap.dedent(
+        """
+        import os, pathlib, signal, sys
+        from docsigma import BayesianSMM, load_corpus
+        write = pathlib.Path.write_bytes
+
+        def half(self, data):
+            write(self, data[: len(data) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        def second_time(now):
+            if now.epoch == 2:
+                pathlib.Path.write_bytes = half
+
+        counts = load_corpus("synthetic", n_train=100).train.counts
+        model = BayesianSMM(3, max_iter=4, random_state=0)
+        model.fit(counts, checkpoint=sys.argv[1], callback=second_time)
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(file)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert len(list(tmp_path.glob(".checkpoint.*.tmp.safetensors"))) == 1
+    other = tmp_path / ".other.01234567.tmp.safetensors"
+    other.write_bytes(b"of another run")
+    BayesianSMM(3, max_iter=4, random_state=0).fit(counts, checkpoint=file, resume=True)
+    assert sorted(tmp_path.iterdir()) == [other, file]

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from docsigma._files import remove_leftovers
 from docsigma._part import Part
 from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
@@ -188,6 +189,8 @@ class CheckpointFile:
     def restore(self, trainer: Trainer) -> None:
         """Restore the state in the file, if it is of this training.
 
+        What a killed run left of its last, unfinished checkpoint is removed.
+
         Raises
         ------
         InputError
@@ -210,3 +213,4 @@ class CheckpointFile:
         trainer.seed = int(config["seed"])
         state = {name: torch.from_numpy(array) for name, array in arrays.items()}
         trainer.restore(state, config["history"])
+        remove_leftovers(self.path)

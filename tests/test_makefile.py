@@ -1,0 +1,33 @@
+"""`make test-portable` runs folders that are there, under every setting."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SETTINGS = (
+    "ATEN_CPU_CAPABILITY=default",
+    "ATEN_CPU_CAPABILITY=avx2",
+    "MKL_ENABLE_INSTRUCTIONS=SSE4_2",
+    "OMP_NUM_THREADS=1",
+)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+def test_numerical_tests_are_run_under_every_setting():
+    shown = subprocess.run(
+        ["make", "--dry-run", "--old-file=.venv/.installed", "test-portable"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert [setting for setting in SETTINGS if setting not in shown] == []
+    folders = re.findall(r"\btests/\w+", shown)
+    assert "tests/kernels" in folders
+    assert [name for name in folders if not (ROOT / name).is_dir()] == []

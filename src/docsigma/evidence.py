@@ -71,12 +71,6 @@ class _Chunk:
         """Return the bound of each document."""
         return document_bound(likelihood, kl_divergence(self.q, self.model.prior))
 
-    def values(self, points: Tensor, lse: Tensor) -> Tensor:
-        """Return the log likelihood at points of shape (n, R, K), one per draw."""
-        draws = range(points.shape[1])
-        values = [self.likelihood.value(points[:, r], lse[:, r]) for r in draws]
-        return torch.stack(values, dim=1)
-
 
 Draw = Callable[[int], "Tensor"]
 
@@ -92,7 +86,7 @@ def _monte_carlo(chunk: _Chunk, n_draws: int, draw: Draw) -> Evidence:
         bound = chunk.bound(chunk.likelihood.value(chunk.q.mean, lse.mean(dim=1)))
         noisy = tokens * lse
     else:
-        noisy = chunk.values(points, lse)
+        noisy = chunk.likelihood.values(points, lse)
         bound = chunk.bound(noisy.mean(dim=1))
     # A draw and its opposite are not independent: the error is that of their means.
     n_pairs = n_draws // 2
@@ -122,7 +116,7 @@ def _authors(chunk: _Chunk, n_draws: int, draw: Draw) -> Evidence:
 def _importance(chunk: _Chunk, n_draws: int, draw: Draw) -> Evidence:
     noise = draw(n_draws)
     points = chunk.q.points(noise)
-    likelihood = chunk.values(points, chunk.lse(points))
+    likelihood = chunk.likelihood.values(points, chunk.lse(points))
     # Both densities without K/2 log(2 pi), which their ratio does not need.
     log_q = -0.5 * noise.double().square().sum(dim=2)
     log_q = log_q - 0.5 * chunk.q.log_determinant()[:, None]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+import torch
+
 from docsigma._part import Part
 
 if TYPE_CHECKING:
@@ -78,6 +80,11 @@ class DocumentLikelihood:
         """Return the value alone."""
         log_theta = self._log_theta(points, lse)
         return self.kind.log_prob(self.counts, log_theta).double()
+
+    def values(self, points: Tensor, lse: Tensor) -> Tensor:
+        """Return the value at points of shape (n, R, K), with their lse (n, R)."""
+        draws = range(points.shape[1])
+        return torch.stack([self.value(points[:, r], lse[:, r]) for r in draws], dim=1)
 
     def backproject(self, points: Tensor, lse: Tensor) -> Tensor:
         """Return the linear half of the gradient in the loadings, (V, K)."""

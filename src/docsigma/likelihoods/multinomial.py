@@ -90,6 +90,12 @@ class _LinearLikelihood(DocumentLikelihood):
         linear = (self.projected.double() * points.double()).sum(dim=1)
         return self.score + linear - self.counts.n_tokens.double() * lse.double()
 
+    def values(self, points: Tensor, lse: Tensor) -> Tensor:
+        """Return the value at points of shape (n, R, K), with their lse (n, R)."""
+        linear = torch.einsum("dk,drk->dr", self.projected.double(), points.double())
+        tokens = self.counts.n_tokens.double()[:, None]
+        return self.score[:, None] + linear - tokens * lse.double()
+
     def backproject(self, points: Tensor, lse: Tensor) -> Tensor:  # noqa: ARG002
         """Return the linear half of the gradient in the loadings, (V, K)."""
         return self.counts.backproject(points)

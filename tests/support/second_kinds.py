@@ -1,0 +1,109 @@
+"""A second kind of each part, as someone else would write one."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from docsigma.gaussian_prior import GaussianPrior
+from docsigma.likelihoods import Likelihood
+from docsigma.loadings import PointLoadings
+from docsigma.optimizers import Adam, ProximalAdam
+from docsigma.posteriors import Full, FullGaussians
+from docsigma.priors import Prior
+
+__all__ = ["FixedGaussianLoadings", "FullPrior", "LowRank", "Polya"]
+
+
+class FullPrior(Prior):
+    """A prior with a mean and a full precision."""
+
+    def __init__(self, shift=0.0, correlation=0.0, precision=1.0):
+        self.shift = shift
+        self.correlation = correlation
+        self.precision = precision
+
+    def gaussian(self, n_components):
+        off = np.full((n_components, n_components), self.correlation)
+        matrix = off + (1 - self.correlation) * np.eye(n_components)
+        mean = self.shift * np.arange(1, n_components + 1)
+        return GaussianPrior(mean, self.precision * matrix)
+
+
+class Polya(Likelihood):
+    """Bursty counts: the Dirichlet-multinomial with a fixed concentration."""
+
+    def __init__(self, concentration=50.0):
+        self.concentration = concentration
+
+    def log_prob(self, counts, log_theta):
+        x, alpha = counts.values.double(), self.concentration
+        share = alpha * log_theta.double().exp()
+        terms = torch.lgamma(share + x) - torch.lgamma(share)
+        sums = torch.zeros_like(counts.n_tokens, dtype=torch.float64)
+        sums.index_add_(0, counts.rows_of_values(), terms)
+        whole = torch.tensor(alpha, dtype=torch.float64)
+        tokens = counts.n_tokens.double()
+        return sums + torch.lgamma(whole) - torch.lgamma(whole + tokens)
+
+    def effective_counts(self, counts, log_theta):
+        share = self.concentration * log_theta.double().exp()
+        grown = torch.digamma(share + counts.values.double()) - torch.digamma(share)
+        return (share * grown).to(log_theta)
+
+
+class FixedGaussianLoadings(PointLoadings):
+    """Means that are learned, with variances that are given."""
+
+    quadratic = True
+
+    def __init__(self, variance=0.05, l2=1.0):
+        self.variance = variance
+        self.l2 = l2
+        self.l1 = 0.0
+
+    def columns(self, start):
+        return torch.cat([start, torch.full_like(start, self.variance)], dim=1)
+
+    def penalty(self, columns):
+        return super().penalty(columns[:, : columns.shape[1] // 2])
+
+    def minibatch_ascent(self, columns):
+        k = columns.shape[1] // 2
+        return _Means(ProximalAdam(columns[:, :k], l2=self.l2), k)
+
+    def full_ascent(self, columns, learning_rate):
+        k = columns.shape[1] // 2
+        return _Means(Adam(columns[:, :k], learning_rate), k)
+
+
+class _Means:
+    def __init__(self, optimizer, k):
+        self.optimizer, self.k = optimizer, k
+        self.state, self.restore = optimizer.state, optimizer.restore
+
+    def ascend(self, columns, gradient):
+        slope = gradient.linear - gradient.scale * gradient.softmax[:, : self.k]
+        means = columns[:, : self.k]
+        if isinstance(self.optimizer, Adam):
+            self.optimizer.ascend(means, slope - means)
+        else:
+            limits = gradient.curvature, gradient.word_rates
+            self.optimizer.ascend(means, slope, gradient.rate, *limits)
+
+
+class LowRank(Full):
+    """The diagonal optimum plus the directions that the full one adds most in."""
+
+    def __init__(self, rank=1):
+        self.rank = rank
+
+    def informed(self, mean, prior, information):
+        full = super().informed(mean, prior, information)
+        own = 1 / full.precision
+        rest = full.covariance - torch.diag_embed(own)
+        values, vectors = torch.linalg.eigh(rest)
+        values, vectors = values[:, -self.rank :], vectors[:, :, -self.rank :]
+        scaled = vectors * values.clamp(min=0)[:, None, :].sqrt()
+        covariance = torch.diag_embed(own) + scaled @ scaled.mT
+        return FullGaussians(mean, torch.linalg.cholesky(covariance))

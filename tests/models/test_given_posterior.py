@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 
 from docsigma import BayesianSMM, GaussianPosterior, InputError
+from docsigma.evidence import ESTIMATORS
 
 V, K, PRECISION = 12, 2, 2.0
 MEAN = np.array([0.2, -0.1])
@@ -173,6 +174,17 @@ def test_a_covariance_that_is_none_gets_one_sentence(model, document, estimator)
         InputError, match=r"`posterior.covariance` is not positive definite in row 0"
     ):
         model.perplexity(counts, estimator=estimator, posterior=q)
+
+
+def test_points_have_no_perplexity_without_one(document):
+    counts, q = repeated(document, 3)
+    options = {"max_iter": 2, "device": "cpu", "random_state": 0}
+    points = BayesianSMM(K, covariance="point", **options).fit(counts)
+    for estimator in ESTIMATORS:
+        with pytest.raises(InputError, match="points here, no Gaussians"):
+            points.perplexity(counts, estimator=estimator)
+        found = points.perplexity(counts, estimator=estimator, posterior=q)
+        assert np.isfinite(found.corpus)
 
 
 def test_posteriors_of_other_documents_are_refused(model, document):

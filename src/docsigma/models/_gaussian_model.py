@@ -82,6 +82,11 @@ class GaussianModel(CountModel):
         Perplexity
         """
         check_is_fitted(self)
+        if posterior is None and self.gives_points:
+            raise InputError(
+                f"{type(self).__name__} gives points here, no Gaussians, and so has no "
+                "perplexity unless `posterior` is given"
+            )
         n_draws = self.evidence_draws if n_draws is None else n_draws
         counts = self._check_counts(X, reset=False)
         evidence = self._evidence(counts, estimator, n_draws, posterior)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from docsigma.models import NVDM as NVDM
     from docsigma.models import SMM as SMM
     from docsigma.models import BayesianSMM as BayesianSMM
+    from docsigma.models import load_model as load_model
     from docsigma.posterior import GaussianPosterior as GaussianPosterior
     from docsigma.token_weights import TokenWeights as TokenWeights
 
@@ -59,6 +60,7 @@ _HOME = {
     "UncertainGaussianClassifier": "docsigma.classifiers",
     "Vocabulary": "docsigma.counts",
     "load_corpus": "docsigma.corpora",
+    "load_model": "docsigma.models",
     "read_documents": "docsigma.corpora",
 }
 __all__ = [*sorted(_HOME), "__version__"]

@@ -137,7 +137,8 @@ def read_model(folder: str | os.PathLike[str], kind: str | None = None) -> Store
         raise InputError(f"the model folder {root} has no {TENSORS}")
     arrays, metadata = read_tensors(root / TENSORS)
     digest = hashlib.sha256((root / TENSORS).read_bytes()).hexdigest()
-    if digest != config.get("tensors_sha256") or metadata.get("kind") != config["kind"]:
+    expected = (config.get("tensors_sha256"), config.get("kind"))
+    if (digest, metadata.get("kind")) != expected:
         raise InputError(
             f"{root / TENSORS} is damaged or of another model: its checksum is not "
             f"the one in {CONFIG}"
@@ -145,7 +146,7 @@ def read_model(folder: str | os.PathLike[str], kind: str | None = None) -> Store
     vocabulary = None
     if config.get("has_vocabulary"):
         vocabulary = _load_json(root / VOCABULARY)
-    return StoredModel(str(config["kind"]), config, arrays, vocabulary)
+    return StoredModel(str(config.get("kind")), config, arrays, vocabulary)
 
 
 def write_checkpoint(

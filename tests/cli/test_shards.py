@@ -135,12 +135,22 @@ def read_table(path):
     return {name: np.asarray([row[name] for row in rows]) for name in rows[0]}
 
 
-def test_perplexity_of_shards_is_that_of_the_texts(stored, documents, model, capsys):
+def test_perplexity_of_shards_is_that_of_the_texts(
+    stored, documents, model, capsys, monkeypatch
+):
+    given = []
+    plain = BayesianSMM.perplexity
+    monkeypatch.setattr(
+        BayesianSMM,
+        "perplexity",
+        lambda self, X, **more: (given.append(type(X)), plain(self, X, **more))[1],
+    )
     on_disk, in_memory = (
         json.loads(succeed(capsys, "perplexity", model, source, "--json"))
         for source in (stored, documents)
     )
     assert on_disk == in_memory
+    assert given == [ShardedCounts, sp.csr_matrix]
 
 
 def test_an_embedding_that_fails_half_way_leaves_nothing(

@@ -11,7 +11,7 @@ from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
 from docsigma.classifiers.logistic import CrossValidatedLogisticRegression
 from docsigma.classifiers.uncertain_gaussian import UncertainGaussianClassifier
 from docsigma.exceptions import InputError
-from docsigma.models import BayesianSMM, _storage
+from docsigma.models.registry import restore_model
 from docsigma.persistence import StoredModel, read_model, write_model
 from docsigma.posterior import GaussianPosterior
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from docsigma.models._count_model import CountModel
 
 __all__ = ["KINDS", "TopicClassifier"]
 
@@ -43,8 +45,8 @@ class TopicClassifier:
 
     Parameters
     ----------
-    model : BayesianSMM
-        Turns counts into Gaussians.
+    model : BayesianSMM, SMM or NVDM
+        Turns counts into Gaussians or, as SMM does, into points.
     classifier : fitted classifier
         Of one of the `KINDS`, trained on the model's embeddings.
     kind : {"glcu", "glc", "lr"}
@@ -63,7 +65,7 @@ class TopicClassifier:
     (100, 2)
     """
 
-    def __init__(self, model: BayesianSMM, classifier: Any, kind: str) -> None:
+    def __init__(self, model: CountModel, classifier: Any, kind: str) -> None:
         self.model = model
         self.classifier = classifier
         self.kind = kind
@@ -77,7 +79,7 @@ class TopicClassifier:
     @classmethod
     def fit(
         cls,
-        model: BayesianSMM,
+        model: CountModel,
         counts: Any,
         labels: Sequence[str] | NDArray[Any],
         *,
@@ -87,31 +89,52 @@ class TopicClassifier:
 
         Parameters
         ----------
-        model : BayesianSMM
+        model : BayesianSMM, SMM or NVDM
             Fitted; it never sees the labels.
         counts : sparse matrix of shape (n_documents, n_features)
             Word counts; or a GaussianPosterior, what the model gave for them.
         labels : sequence of str
-            One a document.
+            One per document.
         kind : {"glcu", "glc", "lr"}
-            Which classifier.
+            Which classifier; ``"glcu"`` needs a model that gives Gaussians.
         """
         if kind not in KINDS:
             raise InputError(f"`kind` must be one of {', '.join(KINDS)}, got {kind!r}")
+        if kind == "glcu" and model.gives_points:
+            raise InputError(
+                f"the classifier glcu needs Gaussians, and {type(model).__name__} "
+                "gives points: use glc or lr"
+            )
+        topics = cls(model, KINDS[kind](), kind)
         given = isinstance(counts, GaussianPosterior)
-        q = counts if given else model.posterior(counts)
-        classifier = KINDS[kind]()
-        classifier.fit(q if kind == "glcu" else q.mean, np.asarray(labels))
-        return cls(model, classifier, kind)
+        embedded = counts if given else topics.embed(counts)
+        topics.classifier.fit(topics._features(embedded), np.asarray(labels))
+        return topics
 
-    def predict_log_proba(self, posterior: GaussianPosterior) -> NDArray[np.float64]:
-        """Log probabilities of the classes for documents already embedded."""
-        features = posterior if self.kind == "glcu" else posterior.mean
+    def embed(self, counts: Any) -> GaussianPosterior | NDArray[Any]:
+        """Embed documents by the model: Gaussians, or points if it gives those."""
+        if self.model.gives_points:
+            return self.model.transform(counts)
+        return self.model.posterior(counts)
+
+    def predict_log_proba(
+        self, posterior: GaussianPosterior | NDArray[Any]
+    ) -> NDArray[np.float64]:
+        """Return log probabilities of the classes for what :meth:`embed` returned."""
+        features = self._features(posterior)
         return np.asarray(self.classifier.predict_log_proba(features))
+
+    def _features(
+        self, embedded: GaussianPosterior | NDArray[Any]
+    ) -> GaussianPosterior | NDArray[Any]:
+        """Return what the classifier takes: Gaussians, or their means."""
+        if self.kind == "glcu" or not isinstance(embedded, GaussianPosterior):
+            return embedded
+        return embedded.mean
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write model and classifier to one folder: safetensors and JSON."""
-        embedding = _storage.pack(self.model)
+        embedding = self.model._pack()
         arrays = {f"embedding.{k}": v for k, v in embedding.arrays.items()}
         arrays |= {f"classifier.{k}": v for k, v in self._arrays().items()}
         config = {
@@ -165,7 +188,7 @@ class TopicClassifier:
                     setattr(classifier, name, own[name])
         except (KeyError, TypeError) as error:
             raise InputError(f"{folder}/config.json is damaged: {error}") from error
-        model = _storage.unpack(BayesianSMM, part, folder)
+        model = restore_model(part, folder)
         return cls(model, classifier, about["kind"])
 
 

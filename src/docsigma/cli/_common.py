@@ -19,11 +19,14 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import scipy.sparse as sp
+    from numpy.typing import NDArray
     from rich.table import Table
 
     from docsigma.corpora import Documents, ShardedCounts
     from docsigma.counts import CountedDocuments
-    from docsigma.models import BayesianSMM
+    from docsigma.models._count_model import CountModel
+    from docsigma.posterior import GaussianPosterior
 
 __all__ = [
     "DocumentOptions",
@@ -39,6 +42,7 @@ __all__ = [
     "check_same_words",
     "check_writable",
     "count_for",
+    "embed_counts",
     "going_on",
     "load_model",
     "number",
@@ -140,15 +144,25 @@ class DocumentOptions:
         return ShardedCounts.open(name)
 
 
-def load_model(folder: Path, device: str | None = None) -> BayesianSMM:
-    """Read a model folder."""
-    from docsigma.models import BayesianSMM
+def load_model(folder: Path, device: str | None = None) -> CountModel:
+    """Read a model folder of any kind."""
+    from docsigma.models.registry import load_model
 
-    model = BayesianSMM.load(folder)
+    model = load_model(folder)
     return model if device is None else model.set_params(device=device)
 
 
-def count_for(model: BayesianSMM, documents: Documents) -> CountedDocuments:
+def embed_counts(
+    model: CountModel, counts: sp.csr_matrix
+) -> tuple[NDArray[Any], GaussianPosterior | None]:
+    """Embed documents: their means, and their Gaussians if the model gives any."""
+    if model.gives_points:
+        return model.transform(counts), None
+    q = model.posterior(counts)
+    return q.mean, q
+
+
+def count_for(model: CountModel, documents: Documents) -> CountedDocuments:
     """Count documents by the model's words."""
     import numpy as np
 
@@ -170,7 +184,7 @@ def count_for(model: BayesianSMM, documents: Documents) -> CountedDocuments:
     return CountedDocuments(documents.counts, tokens, np.zeros_like(tokens))
 
 
-def check_same_words(model: BayesianSMM, counts: ShardedCounts) -> None:
+def check_same_words(model: CountModel, counts: ShardedCounts) -> None:
     """Refuse counts on disk whose columns are not the model's."""
     n_columns, n_words = counts.n_features, model.n_features_in_
     known, found = model.vocabulary_, counts.vocabulary

@@ -44,7 +44,7 @@ def fit(
     docs: _common.DocumentsArgument,
     out: Annotated[Path, typer.Option(help="Folder to write.")],
     kind: Annotated[
-        str, typer.Option(help="glcu (uses the variances), glc or lr.")
+        str, typer.Option(help="glcu (uses the variances), or glc or lr (means only).")
     ] = "glcu",
     split: _common.SplitOption = _common.Split.train,
     text_column: _common.TextColumn = "text",
@@ -101,11 +101,12 @@ def predict(
     """Write a label, and how sure it is, for each document.
 
     A row holds id, label, probability[CLASS] for each class, entropy (nats),
-    total_variance, n_tokens and n_unknown.
+    total_variance (unless the model gives points), n_tokens and n_unknown.
     """
     import numpy as np
 
     from docsigma.classifiers.topic_classifier import TopicClassifier
+    from docsigma.posterior import GaussianPosterior
 
     check_table(out)
     classifier = TopicClassifier.load(clf)
@@ -118,7 +119,7 @@ def predict(
     )
     documents = reader.load(docs)
     counted = _common.count_for(classifier.model, documents)
-    q = classifier.model.posterior(counted.counts)
+    q = classifier.embed(counted.counts)
     log_proba = classifier.predict_log_proba(q)
     proba = np.exp(log_proba)
     entropy = -(proba * np.where(proba > 0, log_proba, 0.0)).sum(axis=1)
@@ -126,12 +127,10 @@ def predict(
     columns: dict[str, Any] = {"id": documents.ids, "label": [str(w) for w in winners]}
     for name, column in zip(classifier.classes_, proba.T, strict=True):
         columns[f"probability[{name}]"] = np.ascontiguousarray(column)
-    columns |= {
-        "entropy": entropy,
-        "total_variance": q.total_variance,
-        "n_tokens": counted.n_tokens,
-        "n_unknown": counted.n_unknown,
-    }
+    columns["entropy"] = entropy
+    if isinstance(q, GaussianPosterior):
+        columns["total_variance"] = q.total_variance
+    columns |= {"n_tokens": counted.n_tokens, "n_unknown": counted.n_unknown}
     write_table(out, columns)
     top = proba.max(axis=1)
     report = {
@@ -195,8 +194,7 @@ def evaluate(
     rows_known = np.flatnonzero(known)
     documents, labels = documents[rows_known], labels[rows_known]
     counted = _common.count_for(classifier.model, documents)
-    q = classifier.model.posterior(counted.counts)
-    log_proba = classifier.predict_log_proba(q)
+    log_proba = classifier.predict_log_proba(classifier.embed(counted.counts))
     proba, classes = np.exp(log_proba), classifier.classes_
 
     def ece(**options: Any) -> float:

@@ -14,7 +14,7 @@ from docsigma.cli._tables import check_table, open_table
 if TYPE_CHECKING:
     from docsigma.corpora import ShardedCounts
     from docsigma.counts import CountedDocuments
-    from docsigma.models import BayesianSMM
+    from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
     # Ids, labels and counts of some documents.
@@ -41,8 +41,9 @@ def embed(
     """Infer the Gaussian of each document and write it to a file.
 
     A row holds id, label (if known), mean, variance, total_variance, n_tokens and
-    n_unknown. Documents in a folder that `count` wrote are embedded and
-    written in blocks; only .npz holds all of them in memory.
+    n_unknown; without the variances if the model gives points. Documents in a
+    folder that `count` wrote are embedded and written in blocks; only .npz holds all
+    of them in memory.
     """
     check_table(out)
     smm = _common.load_model(model, device)
@@ -67,7 +68,8 @@ def embed(
     rows.add_row("known tokens", _common.number(report["n_tokens"], 0))
     rows.add_row("unknown tokens", _common.number(report["n_unknown"], 0))
     rows.add_row("documents with no known word", _common.number(report["n_empty"], 0))
-    rows.add_row("mean total variance", f"{report['mean_total_variance']:.3f}")
+    if report["mean_total_variance"] is not None:
+        rows.add_row("mean total variance", f"{report['mean_total_variance']:.3f}")
     _common.show(rows)
 
 
@@ -82,36 +84,35 @@ def _stored_blocks(counts: ShardedCounts) -> Iterator[Block]:
         )
 
 
-def _embed(smm: BayesianSMM, blocks: Iterable[Block], out: Path) -> dict[str, Any]:
-    """Write the Gaussians of documents; return what the report says of them."""
+def _embed(smm: CountModel, blocks: Iterable[Block], out: Path) -> dict[str, Any]:
+    """Write the embeddings of documents; return what the report says of them."""
     n_documents = n_tokens = n_unknown = n_empty = 0
     variance = 0.0
     with open_table(out) as write:
         for ids, labels, counted in blocks:
-            q = smm.posterior(counted.counts)
+            mean, q = _common.embed_counts(smm, counted.counts)
             columns: dict[str, Any] = {"id": ids}
             if labels is not None:
                 columns["label"] = labels
-            columns |= {
-                "mean": q.mean,
-                "variance": q.variance,
-                "total_variance": q.total_variance,
-                "n_tokens": counted.n_tokens,
-                "n_unknown": counted.n_unknown,
-            }
-            write(columns, _prior(q))
+            columns["mean"] = mean
+            if q is not None:
+                columns["variance"] = q.variance
+                columns["total_variance"] = q.total_variance
+                variance += float(q.total_variance.sum(dtype="float64"))
+            columns["n_tokens"] = counted.n_tokens
+            columns["n_unknown"] = counted.n_unknown
+            write(columns, None if q is None else _prior(q))
             n_documents += len(ids)
             n_tokens += int(counted.n_tokens.sum())
             n_unknown += int(counted.n_unknown.sum())
             n_empty += int((counted.n_tokens == 0).sum())
-            variance += float(q.total_variance.sum(dtype="float64"))
     return {
         "n_documents": n_documents,
         "n_components": int(smm.n_components),
         "n_tokens": n_tokens,
         "n_unknown": n_unknown,
         "n_empty": n_empty,
-        "mean_total_variance": variance / n_documents,
+        "mean_total_variance": None if smm.gives_points else variance / n_documents,
     }
 
 

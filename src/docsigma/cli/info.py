@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 from docsigma.cli import _common
 
@@ -24,7 +25,11 @@ def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
         "kl": last["kl"],
         "sparsity": float((smm.components_ == 0).mean()),
         "training_seconds": last["seconds"],
-        "parameters": {k: v for k, v in smm.get_params().items() if k != "verbose"},
+        "parameters": {
+            name: _plain(value)
+            for name, value in smm.get_params(deep=False).items()
+            if name != "verbose"
+        },
     }
     if as_json:
         _common.print_json(report)
@@ -33,14 +38,25 @@ def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
     rows.add_row("size of an embedding", str(smm.n_components))
     known = "known" if smm.vocabulary_ is not None else "not known"
     rows.add_row("words", f"{_common.number(smm.n_features_in_, 0)} ({known})")
-    rows.add_row("passes", f"{smm.n_iter_} in {last['seconds']:.0f} s")
+    passes = "rounds" if report["kind"] == "NVDM" else "passes"
+    rows.add_row(passes, f"{smm.n_iter_} in {last['seconds']:.0f} s")
     rows.add_row("converged", "yes" if smm.converged_ else "no")
-    rows.add_row("bound", _common.number(last["bound"], 0))
-    rows.add_row("KL to the prior, a document", f"{last['kl']:.2f} nats")
+    points = smm.gives_points
+    bound = "objective" if points else "bound"
+    rows.add_row(bound, _common.number(last["bound"], 0))
+    kl = "penalty on the length" if points else "KL to the prior"
+    rows.add_row(f"{kl}, per document", f"{last['kl']:.2f} nats")
     rows.add_row("loadings that are zero", f"{100 * report['sparsity']:.1f} %")
     for name, value in report["parameters"].items():
         rows.add_row(name, str(value))
     _common.show(rows)
+
+
+def _plain(value: object) -> Any:
+    """Return a parameter as JSON has it; a part of the model becomes text."""
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    return " ".join(str(value).split())
 
 
 def corpora(as_json: _common.JsonFlag = False) -> None:

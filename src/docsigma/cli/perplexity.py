@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from docsigma.cli import _common
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+    from docsigma.corpora import ShardedCounts
 
 __all__ = ["perplexity"]
 
@@ -17,7 +23,10 @@ def perplexity(
     estimator: Annotated[
         str, typer.Option(help="monte_carlo, jensen, authors or importance.")
     ] = "monte_carlo",
-    draws: Annotated[int, typer.Option(help="Draws a document.")] = 32,
+    draws: Annotated[
+        int | None,
+        typer.Option(help="Draws per document; 32, or 20 for NVDM, if not given."),
+    ] = None,
     split: _common.SplitOption = _common.Split.test,
     text_column: _common.TextColumn = "text",
     label_column: _common.LabelColumn = "label",
@@ -28,20 +37,30 @@ def perplexity(
 ) -> None:
     """Print the perplexity of documents, and the lines to read it against.
 
-    The counts of a folder that `count` wrote are read into memory, all at once.
+    The counts of a folder that `count` wrote are read some thousand documents at a
+    time. A model that gives points, such as SMM, has no perplexity.
     """
+    from docsigma.models._gaussian_model import GaussianModel
+
     smm = _common.load_model(model, device)
+    if smm.gives_points or not isinstance(smm, GaussianModel):
+        raise InputError(
+            f"{model} holds a model of the kind {type(smm).__name__}, which gives "
+            "points, no Gaussians, and so has no perplexity"
+        )
     reader = _common.DocumentOptions(
         text_column, label_column, id_column, vocabulary, split
     )
     stored = reader.open_counts(docs)
     if stored is None:
         counted = _common.count_for(smm, reader.load(docs))
+        counts: sp.csr_matrix | ShardedCounts = counted.counts
+        unknown: Any = counted.n_unknown
     else:
         _common.check_same_words(smm, stored)
-        counted = _common.stored_counts(stored, slice(None))
-    result = smm.perplexity(counted.counts, estimator=estimator, n_draws=draws)
-    n_unknown = int(counted.n_unknown.sum())
+        counts, unknown = stored, stored.n_unknown
+    result = smm.perplexity(counts, estimator=estimator, n_draws=draws)
+    n_unknown = 0 if unknown is None else int(unknown.sum())
     if as_json:
         _common.print_json(result.to_dict() | {"n_unknown": n_unknown})
         return

@@ -49,8 +49,9 @@ def topics(
         text_column, label_column, id_column, vocabulary, split
     )
     documents = reader.load(docs)
-    q = smm.posterior(_common.count_for(smm, documents).counts)
-    groups = cluster_documents(smm, q, clusters, words)
+    counted = _common.count_for(smm, documents)
+    means, q = _common.embed_counts(smm, counted.counts)
+    groups = cluster_documents(smm, means if q is None else q, clusters, words)
     if as_json:
         rows_json = [
             asdict(g) | {"nearest": [documents.ids[i] for i in g.nearest]}
@@ -58,11 +59,13 @@ def topics(
         ]
         _common.print_json({"clusters": rows_json})
         return
+    spread = [] if q is None else [">variance"]
     rows = _common.table(
-        f"Groups of {docs}", ">documents", ">variance", "words", "nearest document"
+        f"Groups of {docs}", ">documents", *spread, "words", "nearest document"
     )
     for g in groups:
         nearest = documents.ids[g.nearest[0]]
-        variance = f"{g.mean_total_variance:.2f}"
-        rows.add_row(str(g.size), variance, ", ".join(g.words), nearest)
+        variance = g.mean_total_variance
+        shown = [] if variance is None else [f"{variance:.2f}"]
+        rows.add_row(str(g.size), *shown, ", ".join(g.words), nearest)
     _common.show(rows)

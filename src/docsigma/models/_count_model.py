@@ -23,6 +23,7 @@ from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
 from docsigma.models import _storage
 from docsigma.models.training_pass import TrainingPass
+from docsigma.persistence import read_model, write_model
 
 if TYPE_CHECKING:
     import os
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from sklearn.feature_extraction.text import CountVectorizer
 
+    from docsigma.persistence import StoredModel
     from docsigma.posterior import GaussianPosterior
     from docsigma.trainers import Trainer
 
@@ -64,18 +66,23 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    @property
+    def gives_points(self) -> bool:
+        """Whether documents become points, without uncertainty, and no Gaussians."""
+        return False
+
     def posterior(
         self, X: ArrayLike | sp.csr_matrix | ShardedCounts
     ) -> GaussianPosterior:
         """Infer the Gaussian of each document."""
         raise NotImplementedError
 
-    def transform(self, X: ArrayLike | sp.csr_matrix) -> NDArray[Any]:
+    def transform(self, X: ArrayLike | sp.csr_matrix | ShardedCounts) -> NDArray[Any]:
         """Embed documents: their means, or means and variances (see `output`).
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_documents, n_features)
+        X : array, sparse matrix or ShardedCounts of shape (n_documents, n_features)
             Word counts.
 
         Returns
@@ -119,12 +126,21 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the model to a folder: safetensors and JSON."""
         check_is_fitted(self)
-        _storage.save(self, folder)
+        write_model(folder, self._pack())
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read what :meth:`save` wrote; no code is run."""
-        return _storage.load(cls, folder)
+        return cls._unpack(read_model(folder, cls.__name__), folder)
+
+    def _pack(self) -> StoredModel:
+        """Return all that a folder must hold."""
+        return _storage.pack(self)
+
+    @classmethod
+    def _unpack(cls, stored: StoredModel, folder: str | os.PathLike[str]) -> Self:
+        """Restore what :meth:`_pack` returned; `folder` is for error messages."""
+        return _storage.unpack(cls, stored, folder)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
         """Names of the columns of :meth:`transform`."""

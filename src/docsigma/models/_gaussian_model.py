@@ -82,6 +82,11 @@ class GaussianModel(CountModel):
         Perplexity
         """
         check_is_fitted(self)
+        if posterior is None and self.gives_points:
+            raise InputError(
+                f"{type(self).__name__} gives points here, no Gaussians, and so has no "
+                "perplexity unless `posterior` is given"
+            )
         n_draws = self.evidence_draws if n_draws is None else n_draws
         counts = self._check_counts(X, reset=False)
         evidence = self._evidence(counts, estimator, n_draws, posterior)
@@ -126,8 +131,8 @@ class GaussianModel(CountModel):
                 if posterior is None:
                     q = self._infer(block)
                 else:
-                    some = posterior[start : start + block.shape[0]]
-                    q = _gaussians(some, model.columns)
+                    some = slice(start, start + block.shape[0])
+                    q = _gaussians(posterior, some, model.columns)
                 evidence = estimate_evidence(
                     CountTensor(block, model.bias),
                     q,
@@ -153,15 +158,18 @@ def _numbered_blocks(
         yield start, counts[start : start + size]
 
 
-def _gaussians(posterior: GaussianPosterior, like: torch.Tensor) -> Gaussians:
-    """Return what a user gave as tensors."""
-    mean = torch.from_numpy(posterior.mean.copy()).to(like)
-    if posterior.covariance is None:
-        return DiagonalGaussians(mean, torch.from_numpy(posterior.log_std).to(like))
-    covariance = torch.from_numpy(posterior.covariance.astype(np.float64))
+def _gaussians(
+    posterior: GaussianPosterior, rows: slice, like: torch.Tensor
+) -> Gaussians:
+    """Return some of what a user gave as tensors."""
+    some = posterior[rows]
+    mean = torch.from_numpy(some.mean.copy()).to(like)
+    if some.covariance is None:
+        return DiagonalGaussians(mean, torch.from_numpy(some.log_std).to(like))
+    covariance = torch.from_numpy(some.covariance.astype(np.float64))
     factor, failed = torch.linalg.cholesky_ex(covariance)
     if bool(failed.any()):
-        row = int(torch.nonzero(failed)[0])
+        row = rows.start + int(torch.nonzero(failed)[0])
         raise InputError(
             f"`posterior.covariance` is not positive definite in row {row}"
         )

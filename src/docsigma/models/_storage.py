@@ -18,9 +18,7 @@ from docsigma.persistence import (
     StoredModel,
     counts_digest,
     read_checkpoint,
-    read_model,
     write_checkpoint,
-    write_model,
 )
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from docsigma.models._subspace_model import SubspaceModel
     from docsigma.trainers import Trainer
 
-__all__ = ["CheckpointFile", "load", "pack", "save", "unpack"]
+__all__ = ["CheckpointFile", "pack", "unpack"]
 
 Model = TypeVar("Model", bound="SubspaceModel")
 # Parameters that may differ between a run and the run that goes on from it.
@@ -93,16 +91,6 @@ def pack(model: SubspaceModel) -> StoredModel:
         arrays=arrays,
         vocabulary=None if vocabulary is None else vocabulary.to_dict(),
     )
-
-
-def save(model: SubspaceModel, folder: str | os.PathLike[str]) -> None:
-    """Write a fitted model."""
-    write_model(folder, pack(model))
-
-
-def load(cls: type[Model], folder: str | os.PathLike[str]) -> Model:
-    """Read a fitted model and check that its parts fit together."""
-    return unpack(cls, read_model(folder, cls.__name__), folder)
 
 
 def unpack(

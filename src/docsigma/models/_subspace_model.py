@@ -99,6 +99,13 @@ class SubspaceModel(CountModel):
         fast = self.solver == "fast"
         return self.max_iter or (own if fast else _training.PAPER_PASSES)
 
+    @property
+    def gives_points(self) -> bool:
+        """Whether documents become points, without uncertainty, and no Gaussians."""
+        check_is_fitted(self)
+        family = self.parts_.covariance
+        return family.constant(1, self.n_components, 1.0, torch.empty(0)).is_point
+
     def _parts(self) -> Parts:
         """Make the parts that the parameters describe."""
         raise NotImplementedError
@@ -271,8 +278,7 @@ class SubspaceModel(CountModel):
         """
         check_is_fitted(self)
         k = self.n_components
-        family = self.parts_.covariance
-        if family.constant(1, k, 1.0, torch.empty(0)).is_point:
+        if self.gives_points:
             raise InputError(
                 f"{type(self).__name__} gives points, no Gaussians: transform, or "
                 "BayesianSMM"

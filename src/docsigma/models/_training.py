@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from docsigma.trainers.sorted_counts import SortedCounts
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from docsigma.models._subspace_model import SubspaceModel
@@ -39,9 +40,11 @@ def n_tokens(counts: sp.csr_matrix | ShardedCounts) -> float:
     return float(counts.sum())
 
 
-def like(counts: sp.csr_matrix | ShardedCounts, device: str) -> Tensor:
+def like(
+    array: sp.csr_matrix | ShardedCounts | NDArray[np.floating[Any]], device: str
+) -> Tensor:
     """Return an empty tensor of the dtype and the device to train in."""
-    dtype = torch.float64 if counts.dtype == np.float64 else torch.float32
+    dtype = torch.float64 if array.dtype == np.float64 else torch.float32
     return torch.empty(0, dtype=dtype, device=choose_device(device))
 
 

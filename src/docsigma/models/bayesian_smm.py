@@ -267,7 +267,6 @@ class BayesianSMM(SubspaceModel, GaussianModel):
             raise InputError(
                 f"the {counts.shape[0]} documents hold no word: every count is zero"
             )
-        like = _training.like(counts, self.device)
         if first:
             state = check_random_state(self.random_state)
             self.seed_ = int(state.randint(np.iinfo(np.int32).max))
@@ -276,6 +275,9 @@ class BayesianSMM(SubspaceModel, GaussianModel):
             self.training_log_unigram_ = log_unigram(counts)
             self.parts_ = self._parts()
         if not hasattr(self, "_stream"):
+            # A model keeps its dtype; counts on disk are always float32.
+            own = counts if first else self.components_
+            like = _training.like(own, self.device)
             self._stream = _training.make_stream(self, counts.shape[1], like)
             if not first:
                 model = self._model()

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from docsigma.exceptions import InputError
-from docsigma.models import _storage, _training
+from docsigma.models import _training
 from docsigma.models._gaussian_model import GaussianModel
 from docsigma.models._progress import ProgressBar
 from docsigma.models.nvdm_network import (
@@ -24,7 +24,6 @@ from docsigma.models.nvdm_network import (
     encoder_shapes,
 )
 from docsigma.parts import Parts
-from docsigma.persistence import read_model, write_model
 from docsigma.posterior import GaussianPosterior
 from docsigma.trainers.nvdm import NVDMTrainer
 from docsigma.trainers.sorted_counts import log_unigram
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from docsigma.corpora.sharded_counts import ShardedCounts
     from docsigma.models.training_pass import TrainingPass
     from docsigma.objective import Model
+    from docsigma.persistence import StoredModel
     from docsigma.posteriors import DiagonalGaussians
     from docsigma.trainers import Trainer
 
@@ -318,18 +318,14 @@ class NVDM(GaussianModel):
         decoder = {"loadings": loadings, "bias": bias}
         return NVDMNetwork(encoder, decoder, self.activation)
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the model to a folder: safetensors and JSON."""
-        check_is_fitted(self)
-        stored = _storage.pack(self)
+    def _pack(self) -> StoredModel:
+        stored = super()._pack()
         encoder = {f"{PREFIX}{name}": array for name, array in self.encoder_.items()}
-        write_model(folder, replace(stored, arrays=stored.arrays | encoder))
+        return replace(stored, arrays=stored.arrays | encoder)
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Read what :meth:`save` wrote; no code is run."""
-        stored = read_model(folder, cls.__name__)
-        model: Self = _storage.unpack(cls, stored, folder)
+    def _unpack(cls, stored: StoredModel, folder: str | os.PathLike[str]) -> Self:
+        model = super()._unpack(stored, folder)
         model.encoder_ = {
             name.removeprefix(PREFIX): array
             for name, array in stored.arrays.items()

@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from docsigma.exceptions import InputError
+from docsigma.posterior import GaussianPosterior
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from docsigma.models.bayesian_smm import BayesianSMM
-    from docsigma.posterior import GaussianPosterior
+    from docsigma.models._count_model import CountModel
 
 __all__ = ["Cluster", "Dimension", "cluster_documents", "describe_dimensions"]
 
@@ -51,17 +51,17 @@ class Cluster:
         Words that are likelier here than in the whole, strongest first.
     nearest : list of int
         The documents nearest to the centre.
-    mean_total_variance : float
-        How unsure the members are, on average.
+    mean_total_variance : float or None
+        How unsure the members are, on average; None if the documents are points.
     """
 
     size: int
     words: list[str]
     nearest: list[int]
-    mean_total_variance: float
+    mean_total_variance: float | None
 
 
-def _words(model: BayesianSMM) -> NDArray[Any]:
+def _words(model: CountModel) -> NDArray[Any]:
     if model.vocabulary_ is None:
         raise InputError(
             "the model does not know its words; call `set_vocabulary` before saving"
@@ -74,7 +74,7 @@ def _strongest(scores: NDArray[Any], words: NDArray[Any], n_words: int) -> list[
     return [str(word) for word in words[order]]
 
 
-def _lift(model: BayesianSMM, direction: NDArray[Any]) -> NDArray[Any]:
+def _lift(model: CountModel, direction: NDArray[Any]) -> NDArray[Any]:
     r"""How much each word's share grows on the way from the origin to `direction`.
 
     :math:`\sqrt{p_i}\, t_i \delta`: the change of the logit alone would put words
@@ -87,7 +87,7 @@ def _lift(model: BayesianSMM, direction: NDArray[Any]) -> NDArray[Any]:
     return result
 
 
-def describe_dimensions(model: BayesianSMM, n_words: int = 10) -> list[Dimension]:
+def describe_dimensions(model: CountModel, n_words: int = 10) -> list[Dimension]:
     """Give the words at both ends of each dimension, heaviest dimension first.
 
     Examples
@@ -120,8 +120,8 @@ def describe_dimensions(model: BayesianSMM, n_words: int = 10) -> list[Dimension
 
 
 def cluster_documents(
-    model: BayesianSMM,
-    posterior: GaussianPosterior,
+    model: CountModel,
+    posterior: GaussianPosterior | NDArray[Any],
     n_clusters: int = 10,
     n_words: int = 10,
 ) -> list[Cluster]:
@@ -132,10 +132,10 @@ def cluster_documents(
 
     Parameters
     ----------
-    model : BayesianSMM
+    model : BayesianSMM, SMM or NVDM
         The model, with its vocabulary.
-    posterior : GaussianPosterior
-        Of the documents.
+    posterior : GaussianPosterior, or array of shape (n_documents, n_components)
+        Of the documents; an array where the model gives points.
     n_clusters : int, default=10
         Number of groups.
     n_words : int, default=10
@@ -147,7 +147,10 @@ def cluster_documents(
             f"`n_clusters` must be from 1 to the {len(posterior)} documents, got "
             f"{n_clusters}"
         )
-    means = np.asarray(posterior.mean, dtype=np.float64)
+    total_variance, means = None, posterior
+    if isinstance(posterior, GaussianPosterior):
+        total_variance, means = posterior.total_variance, posterior.mean
+    means = np.asarray(means, dtype=np.float64)
     kmeans = KMeans(n_clusters, n_init=4, random_state=model.seed_).fit(means)
     result = []
     for number, centre in enumerate(kmeans.cluster_centers_):
@@ -158,7 +161,9 @@ def cluster_documents(
                 len(members),
                 _strongest(_lift(model, centre - means.mean(axis=0)), words, n_words),
                 members[np.argsort(distance, kind="stable")[:3]].tolist(),
-                float(posterior.total_variance[members].mean()),
+                None
+                if total_variance is None
+                else float(total_variance[members].mean()),
             )
         )
     return sorted(result, key=lambda cluster: -cluster.size)

@@ -88,6 +88,7 @@ def test_nothing_comes_from_the_network(site: Path) -> None:
         assert re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="?http', text) == []
 
 
+PROBED = ["index", "model", "architecture", "evidence", "topic-id", "cli"]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 # Put at the end of a page: what a reader's browser makes of it, as JSON in the title.
 PROBE = """<script>window.addEventListener("load", () => {
@@ -105,7 +106,7 @@ PROBE = """<script>window.addEventListener("load", () => {
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium")
-@pytest.mark.parametrize("name", ["index", "model", "evidence", "topic-id", "cli"])
+@pytest.mark.parametrize("name", PROBED)
 def test_page_is_laid_out_in_chromium(site: Path, tmp_path: Path, name: str) -> None:
     page = site / f"{name}.html"
     probe = page.with_name(f"probe-{name}.html")

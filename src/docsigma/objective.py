@@ -79,9 +79,7 @@ class Model:
 
     def to(self, like: Tensor) -> Model:
         """Return the model in another dtype or on another device."""
-        k = self.n_components
         prior = type(self.prior)(self.prior.gaussian, like)
-        assert k == prior.gaussian.n_components
         columns, bias = self.columns.to(like), self.bias.to(like)
         return Model(columns, bias, self.likelihood, prior, self.quadratic)
 
@@ -107,7 +105,7 @@ class LseTerms(NamedTuple):
     value: Tensor  # (n,), float64
     first: Tensor  # (n, K): the mean loading, where the bound is best centred
     gradient: Tensor  # (n, K): of F in the mean of q
-    spread: Tensor  # minus twice the derivative of -F in the covariance
+    spread: Tensor  # twice the derivative of F in the covariance of q
 
 
 class ExpectedLse:

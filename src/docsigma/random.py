@@ -28,6 +28,7 @@ class Stream(IntEnum):
     CLIMB = 8
     JUDGE = 9
     NETWORK = 10
+    SAMPLE = 11
 
 
 def generator(

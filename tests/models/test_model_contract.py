@@ -9,6 +9,7 @@ import torch
 from sklearn.base import clone
 
 from docsigma import NVDM, SMM, BayesianSMM, InputError, load_corpus
+from docsigma.gaussian_prior import GaussianPrior
 from docsigma.parts import KINDS
 from docsigma.posteriors import Full
 from docsigma.priors import IsotropicPrior
@@ -68,9 +69,8 @@ class ModelContract:
         one, two = (self.fit(corpus, solver) for _ in range(2))
         np.testing.assert_array_equal(one.components_, two.components_)
 
-    def test_a_saved_model_is_the_same_model(
-        self, corpus, solver, tmp_path, registered_parts
-    ):
+    @pytest.mark.usefixtures("registered_parts")
+    def test_a_saved_model_is_the_same_model(self, corpus, solver, tmp_path):
         model = self.fit(corpus, solver)
         model.save(tmp_path / "model")
         back = type(model).load(tmp_path / "model")
@@ -137,7 +137,8 @@ class ModelContract:
 class SubspaceContract(ModelContract):
     """What can be resumed."""
 
-    def test_resuming_is_bit_for_bit(self, corpus, solver, tmp_path, registered_parts):
+    @pytest.mark.usefixtures("registered_parts")
+    def test_resuming_is_bit_for_bit(self, corpus, solver, tmp_path):
         file = tmp_path / "checkpoint.safetensors"
         counts = corpus.train.counts
         whole = self.fit(corpus, solver)
@@ -158,6 +159,7 @@ def registered_parts(monkeypatch):
     """Register the second kinds, as a package that brings them would."""
     for role, name, cls in (
         ("prior", "full", FullPrior),
+        ("prior", "learned", LearnedPrior),
         ("likelihood", "polya", Polya),
         ("loadings", "fixed gaussian", FixedGaussianLoadings),
         ("covariance", "low rank", LowRank),
@@ -259,3 +261,34 @@ def test_names_take_the_models_own_weights_and_objects_have_theirs(corpus):
     assert given.parts_.prior.precision == 7.0
     # Training leaves what a user gave alone.
     assert given.parts_.prior is not given.prior
+
+
+class LearnedPrior(FullPrior):
+    """Learns its mean: the average of the documents'."""
+
+    learns = True
+
+    def sums(self, counts, q):
+        return {"mean": q.mean.sum(dim=0), "n": q.mean.new_tensor(float(len(counts)))}
+
+    def update(self, sums):
+        self.mean_ = (sums["mean"] / sums["n"]).double().cpu().numpy()
+
+    def gaussian(self, n_components):
+        given = super().gaussian(n_components)
+        mean = getattr(self, "mean_", given.mean)
+        return GaussianPrior(mean, given.precision)
+
+    def arrays(self):
+        return {"mean": self.mean_} if hasattr(self, "mean_") else {}
+
+    def set_arrays(self, arrays):
+        if "mean" in arrays:
+            self.mean_ = np.asarray(arrays["mean"])
+
+
+class TestLearnedPrior(SubspaceContract):
+    """What a part learns is saved, and goes on from a checkpoint."""
+
+    def make(self, solver, **options):
+        return smm(solver, prior=LearnedPrior(0.0, 0.2, 4.0), **options)

@@ -46,7 +46,9 @@ class NewtonSettings:
     # A step that lowers the bound is halved until it is this short; then the document
     # stays where it is.
     shortest_step: float = 1.0 / 64
-    # Documents still open after so many passes converge slowly: from then on steps are
+    # What the centre of the bound has to gain counts this much for convergence.
+    centre_weight: float = 1.0 / 16
+    # Documents still open at this pass converge slowly: from then on steps are
     # extrapolated from the last ones.
     patience: int = 12
     # A block is cut down to its open documents when they are fewer than this part.
@@ -209,8 +211,8 @@ def climb(
         done = state.step(tol)
         where = rows[state.index[under_way].cpu()]
         device_rows = where.to(state.value.device)
-        best = state.proposal.q[under_way].with_mean(state.current.q.mean[under_way])
-        found.posterior[device_rows] = best
+        best = state.proposal.q.with_mean(state.current.q.mean)
+        found.posterior[device_rows] = best[under_way]
         found.bound[where] = state.value[under_way].cpu()
         found.n_iter[where] = iteration
         found.converged[where] = done[under_way].cpu()
@@ -223,24 +225,24 @@ def climb(
 
 
 @dataclass(frozen=True)
-class Point:
+class Iterate:
     """What is moved: a posterior, and the centre of its bound."""
 
     q: Gaussians
     centre: Tensor
 
-    def towards(self, other: Point, step: Tensor) -> Point:
+    def towards(self, other: Iterate, step: Tensor) -> Iterate:
         """Return the point a part `step` of the way to `other`."""
         centre = self.centre + step * (other.centre - self.centre)
-        return Point(self.q.towards(other.q, step), centre)
+        return Iterate(self.q.towards(other.q, step), centre)
 
-    def where(self, condition: Tensor, other: Point) -> Point:
+    def where(self, condition: Tensor, other: Iterate) -> Iterate:
         """Return this point where `condition` holds, else `other`."""
         centre = torch.where(condition, self.centre, other.centre)
-        return Point(self.q.where(condition, other.q), centre)
+        return Iterate(self.q.where(condition, other.q), centre)
 
-    def __getitem__(self, rows: Tensor) -> Point:
-        return Point(self.q[rows], self.centre[rows])
+    def __getitem__(self, rows: Tensor) -> Iterate:
+        return Iterate(self.q[rows], self.centre[rows])
 
     def vector(self) -> Tensor:
         """Return all numbers of a document in one row."""
@@ -253,14 +255,14 @@ class Point:
         spread = root.new_ones(n, self.vector().shape[1] - 2 * k)
         return torch.cat([root, spread, 1 / root], dim=1)
 
-    def moved(self, step: Tensor) -> Point:
+    def moved(self, step: Tensor) -> Iterate:
         """Return the point at `vector() + step`."""
         moved, tensors = self.vector() + step, {}
         for name, tensor in self.q.tensors().items():
             size = tensor[0].numel()
             tensors[name] = moved[:, :size].view_as(tensor)
             moved = moved[:, size:]
-        return Point(self.q.like(tensors), moved)
+        return Iterate(self.q.like(tensors), moved)
 
 
 @dataclass
@@ -280,10 +282,10 @@ class State:
     # Tokens times the trace of the covariance of t, and that of the document's words.
     trace: Tensor
     own_trace: Tensor
-    current: Point
-    proposal: Point
+    current: Iterate
+    proposal: Iterate
     # The plain step, where `proposal` is an extrapolated one that may fail.
-    plain: Point | None = None
+    plain: Iterate | None = None
     memory: Anderson | None = None
     curvature: WordCurvature | None = None
 
@@ -299,7 +301,7 @@ class State:
         counts, projected = likelihood.counts, likelihood.projected
         n, device = len(counts), projected.device
         tokens = counts.n_tokens[:, None]
-        at = Point(q, words.basis.mean.expand_as(q.mean))
+        at = Iterate(q, words.basis.mean.expand_as(q.mean))
         return cls(
             likelihood=likelihood,
             words=words,
@@ -333,7 +335,7 @@ class State:
         # At w = 0 the probabilities are the uni-gram: the first step needs no pass.
         gradient = projected - tokens * basis.mean
         step = words.settings.damping * state._newton(gradient)
-        state.proposal = Point(
+        state.proposal = Iterate(
             q.with_mean(start + state._reachable(step)), state.current.centre
         )
         if words.frequent is not None:
@@ -369,6 +371,7 @@ class State:
     ) -> Tensor:
         """Evaluate the next point; return which documents are done."""
         model, family = self.words.model, self.words.family
+        settings = self.words.settings
         trial = self.current.towards(self.proposal, self.step_size)
         lse = (expected_lse or self.words.expected_lse)(trial.q, trial.centre)
         terms = self.likelihood.at(trial.q.mean, lse.value)
@@ -382,7 +385,7 @@ class State:
             # A failed extrapolation falls back to the plain step.
             failed = ~better & (self.step_size == 1.0)
             self.proposal = self.plain.where(failed, self.proposal)
-        self.stuck = ~rose & (halved[:, 0] < self.words.settings.shortest_step)
+        self.stuck = ~rose & (halved[:, 0] < settings.shortest_step)
 
         effective = terms.tokens[:, None]
         gradient = terms.linear_gradient - effective * lse.gradient
@@ -390,6 +393,7 @@ class State:
         weight = effective if lse.spread.ndim == 2 else effective[:, :, None]
         spread = lse.spread
         if self.memory is not None:
+            # An extrapolated centre may be off: this is the derivative at any centre.
             spread = spread + family.from_diagonal((lse.first - trial.centre).square())
         information = weight * spread
         target = family.informed(trial.q.mean, model.prior, information)
@@ -398,7 +402,7 @@ class State:
         self.trace = torch.where(better, trace, self.trace)
         newton = self._newton(gradient)
         move = self._reachable(self._length(trial, gradient) * newton)
-        proposal = Point(target.with_mean(trial.q.mean + move), lse.first)
+        proposal = Iterate(target.with_mean(trial.q.mean + move), lse.first)
         size = (newton.square() * precision).mean(dim=1).sqrt()
         change = (target.log_precision - trial.q.log_precision).square().mean(dim=1)
         self.current = trial.where(better, self.current)
@@ -415,13 +419,13 @@ class State:
         self.gradient = torch.where(better, gradient, self.gradient)
         self.value = torch.where(rose, value, self.value)
         self.step_size = halved
-        # The centre counts by what it has to gain.
-        centring = (effective / precision * (lse.first - trial.centre).square()).mean(1)
-        change = change + centring
+        # The centre counts by what it has to gain; it is a pass behind the rest.
+        away = (lse.first - trial.centre).square() * effective / precision
+        change = change + settings.centre_weight * away.mean(dim=1)
         done: Tensor = rose & (size < tol) & (change.sqrt() < tol)
         return done
 
-    def _length(self, trial: Point, gradient: Tensor) -> Tensor:
+    def _length(self, trial: Iterate, gradient: Tensor) -> Tensor:
         """Return the part of a Newton step to go, from the curvature just seen."""
         assert self.curvature is not None
         settings = self.words.settings

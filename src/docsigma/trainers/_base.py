@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import torch
+
 from docsigma.objective import corpus_bound
 
 if TYPE_CHECKING:
@@ -113,6 +115,8 @@ class Trainer(ABC):
 
     # Passes after which there is nothing left to do; None where only the caller knows.
     n_passes: int | None = None
+    # What a part has learned goes into checkpoints too.
+    parts: Parts | None = None
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -198,11 +202,16 @@ class Trainer(ABC):
 
     def state(self) -> dict[str, Tensor]:
         """Return every tensor a checkpoint must hold to go on bit for bit."""
-        return self.tensors() | {
-            f"{name}.{part}": value
-            for name, optimizer in self.optimizers().items()
-            for part, value in optimizer.state().items()
-        }
+        learned = {} if self.parts is None else self.parts.arrays()
+        return (
+            self.tensors()
+            | {
+                f"{name}.{part}": value
+                for name, optimizer in self.optimizers().items()
+                for part, value in optimizer.state().items()
+            }
+            | {f"parts.{name}": torch.tensor(array) for name, array in learned.items()}
+        )
 
     def restore(self, state: dict[str, Tensor], history: list[dict[str, Any]]) -> None:
         """Restore the state that :meth:`state` returned, and its history."""
@@ -211,6 +220,15 @@ class Trainer(ABC):
         for name, optimizer in self.optimizers().items():
             parts = optimizer.state()
             optimizer.restore({part: state[f"{name}.{part}"] for part in parts})
+        if self.parts is not None:
+            start = "parts."
+            self.parts.set_arrays(
+                {
+                    name.removeprefix(start): value.cpu().numpy()
+                    for name, value in state.items()
+                    if name.startswith(start)
+                }
+            )
         names = [field.name for field in fields(Epoch)]
         self.history = [Epoch(**{n: row[n] for n in names}) for row in history]
         self._seconds_before = self.history[-1].seconds if self.history else 0.0

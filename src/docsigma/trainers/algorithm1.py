@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -82,7 +82,7 @@ class Algorithm1Trainer(Trainer):
         super().__init__(seed)
         self.counts = counts
         self.posterior = posterior
-        self.parts = parts
+        self.parts: Parts = parts
         self.columns = parts.loadings.columns(loadings)
         self.bias = bias
         self.n_draws = n_draws
@@ -225,6 +225,12 @@ class Algorithm1Trainer(Trainer):
         """Return the tensors that training moves in place, for a checkpoint."""
         posterior = {f"posterior.{k}": v for k, v in self.posterior.tensors().items()}
         return {"columns": self.columns, "bias": self.bias} | posterior
+
+    def restore(self, state: dict[str, Tensor], history: list[dict[str, Any]]) -> None:
+        """Restore the state that :meth:`state` returned, and its history."""
+        super().restore(state, history)
+        k = self.posterior.mean.shape[1]
+        self.prior = self.parts.prior.tensors(k, self.columns)
 
     def optimizers(self) -> Mapping[str, Optimizer]:
         """Return the optimizers by name, for a checkpoint."""

@@ -84,7 +84,7 @@ class MinibatchTrainer(Trainer):
     ) -> None:
         super().__init__(seed)
         self.counts = counts
-        self.parts = parts
+        self.parts: Parts = parts
         self.stages = stages
         self.batch_size = batch_size
         self.init_scale = init_scale
@@ -190,8 +190,8 @@ class MinibatchTrainer(Trainer):
         n, size = self.counts.n_documents, self.settings.sample
         if n <= size:
             return np.arange(n)
-        source = np.random.default_rng(self.seed)
-        return np.sort(source.choice(n, size, replace=False))
+        order = torch.randperm(n, generator=generator(self.seed, Stream.SAMPLE))
+        return np.sort(order[:size].numpy())
 
     def begin(self) -> None:
         """Start from latent semantic analysis, unless a checkpoint was restored."""
@@ -325,3 +325,4 @@ class MinibatchTrainer(Trainer):
         self._rows.clear()
         self._cache.clear()
         super().restore(state, history)
+        self.prior = self.parts.prior.tensors(self.table.n_components, self._like)

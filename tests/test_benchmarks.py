@@ -155,6 +155,23 @@ def test_documentation_shows_a_gpu_run(
     assert "|fused|8|9|2|2.00|2.00|2.00|2.00|1e-03|" in tables.render("gpu")
 
 
+def test_threads_wait_as_the_benchmark_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    module = load(ROOT / "benchmarks" / "busy_neighbour.py")
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    ours = module.measure("docsigma", True, module.QUICK)
+    spinning = module.measure("spinning", False, module.QUICK)
+    assert ours["environment"]["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert set(spinning["environment"].values()) == {None}
+    assert min(ours["seconds"], spinning["seconds"]) > 0
+
+
+def test_kept_fit_beside_a_busy_process_is_within_the_limit() -> None:
+    file = ROOT / "benchmarks" / "results" / "busy-neighbour.json"
+    report = json.loads(file.read_text("utf-8"))
+    assert report["ways"]["docsigma"]["ratio"] <= report["limit"] == 2.5
+
+
 def test_pictures_are_drawn(results: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     call("plots", "--results", results, "--out", tmp_path)

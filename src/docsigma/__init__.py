@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from docsigma._threads import wait_passively
+
 if TYPE_CHECKING:
     from docsigma.classifiers import (
         CrossValidatedLogisticRegression as CrossValidatedLogisticRegression,
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from docsigma.token_weights import TokenWeights as TokenWeights
 
 __version__ = "0.1.0"
+
+wait_passively()
 
 # Names load when first used: torch and scikit-learn take seconds to import, and
 # `docsigma --help` needs neither.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def data_folder() -> Path:
     """Return the folder of the corpora, or skip where there is none."""
     root = os.environ.get("DOCSIGMA_DATA", "")

@@ -37,6 +37,9 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 1
+# Checkpoints are for the version that wrote them: their random numbers and arrays are
+# those of its trainers.
+CHECKPOINT_VERSION = 2
 CONFIG, TENSORS, VOCABULARY = "config.json", "model.safetensors", "vocabulary.json"
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -87,12 +90,14 @@ def _load_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _check_schema(source: Path, config: Mapping[str, Any]) -> None:
+def _check_schema(
+    source: Path, config: Mapping[str, Any], expected: int = SCHEMA_VERSION
+) -> None:
     version = config.get("schema_version")
-    if version != SCHEMA_VERSION:
+    if version != expected:
         raise InputError(
             f"{source} has schema version {version}, this docsigma ({_version()}) "
-            f"reads version {SCHEMA_VERSION}"
+            f"reads version {expected}"
         )
 
 
@@ -153,7 +158,7 @@ def write_checkpoint(
     path: str | os.PathLike[str], config: Mapping[str, Any], arrays: Arrays
 ) -> None:
     """Write a checkpoint, whole or not at all."""
-    full = {"schema_version": SCHEMA_VERSION, **config}
+    full = {"schema_version": CHECKPOINT_VERSION, **config}
     write_tensors(path, arrays, {"kind": "checkpoint", "config": json.dumps(full)})
 
 
@@ -168,7 +173,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Array
         raise InputError(
             f"{path} is damaged: its configuration is unreadable"
         ) from error
-    _check_schema(Path(path), config)
+    _check_schema(Path(path), config, CHECKPOINT_VERSION)
     return config, arrays
 
 

@@ -47,7 +47,7 @@ class NewtonSettings:
     # stays where it is.
     shortest_step: float = 1.0 / 64
     # What the centre of the bound has to gain counts this much for convergence.
-    centre_weight: float = 1.0 / 16
+    centre_weight: float = 1.0
     # Documents still open at this pass converge slowly: from then on steps are
     # extrapolated from the last ones.
     patience: int = 12

@@ -88,7 +88,7 @@ class WordTable:
         return self.tensor[:, -2]
 
     def grow(self, n_words: int, columns: Tensor, bias: Tensor, rest: Tensor) -> None:
-        """Add the next words with their columns and bias; `rest` is of those left over."""
+        """Add words with their columns and bias; `rest` is of those left over."""
         new = slice(self.n_words, n_words)
         self.tensor[new, :-2] = columns
         self.tensor[new, -2] = bias

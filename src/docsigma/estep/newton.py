@@ -10,8 +10,10 @@ import torch
 
 from docsigma.estep.anderson import Anderson
 from docsigma.estep.curvature import LoadingsBasis, WordCurvature
+from docsigma.estep.exact_newton import ExactNewton, Point
 from docsigma.kernels import SoftmaxWords
 from docsigma.objective import ExpectedLse, document_bound, kl_divergence
+from docsigma.posteriors import Diagonal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +53,10 @@ class NewtonSettings:
     # Documents still open at this pass converge slowly: from then on steps are
     # extrapolated from the last ones.
     patience: int = 12
+    # Those still open at this pass get exact second derivatives, which cost as much as
+    # K / 2 passes: in up to so many dimensions.
+    exact_from: int = 40
+    exact_components: int = 32
     # A block is cut down to its open documents when they are fewer than this part.
     alive: float = 0.7
     # From a vocabulary this large, the first steps see the frequent words only.
@@ -174,11 +180,19 @@ class Evaluator:
         self.basis = basis or LoadingsBasis(model.loadings, model.bias, model.prior)
         self.expected_lse: Callable[[Gaussians, Tensor], LseTerms]
         self.frequent: Callable[[Gaussians, Tensor], LseTerms] | None = None
+        self.twice_differentiable = False
         if expected_lse is not None:
             self.expected_lse = expected_lse
             return
         whole = ExpectedLse(model, family)
         self.expected_lse = whole
+        # What `exact_newton` knows: its second derivatives are written for this case.
+        self.twice_differentiable = (
+            isinstance(family, Diagonal)
+            and model.likelihood.linear
+            and not model.quadratic
+            and model.n_components <= settings.exact_components
+        )
         if len(model.bias) >= settings.large_vocabulary and model.bias.is_cpu:
             self.frequent = _frequent(whole, settings.frequent_part)
 
@@ -206,8 +220,12 @@ def climb(
     """Step until every document is done; `rows` says where in `found` they belong."""
     for iteration in range(1, max_iter + 1):
         under_way = state.open
-        if iteration == state.words.settings.patience:
+        settings = state.words.settings
+        if iteration == settings.patience:
             state.memory = Anderson()
+        if iteration == settings.exact_from and state.words.twice_differentiable:
+            finish(state, rows, found, max_iter - iteration + 1, tol)
+            break
         done = state.step(tol)
         where = rows[state.index[under_way].cpu()]
         device_rows = where.to(state.value.device)
@@ -216,12 +234,30 @@ def climb(
         found.bound[where] = state.value[under_way].cpu()
         found.n_iter[where] = iteration
         found.converged[where] = done[under_way].cpu()
-        state.open = under_way & ~done & ~state.stuck
+        state.open = under_way & ~done
+        if not state.words.twice_differentiable:
+            state.open &= ~state.stuck
         alive = int(state.open.sum())
         if alive == 0:
             break
-        if alive < state.words.settings.alive * len(state.index):
+        if alive < settings.alive * len(state.index):
             state = state.compact()
+
+
+def finish(
+    state: State, rows: Tensor, found: Inferred, max_iter: int, tol: float
+) -> None:
+    """Finish the documents under way by Newton's method in all they depend on."""
+    state = state.compact()
+    q, centre = state.current.q, state.current.centre
+    exact = ExactNewton(state.likelihood, state.words.model)
+    start = Point(q.mean.double(), q.variance.double(), centre.double())
+    point, n_iter, converged = exact.climb(start, max_iter, tol)
+    where = rows[state.index.cpu()]
+    found.posterior[where.to(q.mean.device)] = point.q
+    found.bound[where] = exact.bound(point).cpu()
+    found.n_iter[where] += n_iter.cpu()
+    found.converged[where] = converged.cpu()
 
 
 @dataclass(frozen=True)

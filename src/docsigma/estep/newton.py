@@ -53,9 +53,9 @@ class NewtonSettings:
     # Documents still open at this pass converge slowly: from then on steps are
     # extrapolated from the last ones.
     patience: int = 12
-    # Those still open at this pass get exact second derivatives, which cost as much as
-    # K / 2 passes: in up to so many dimensions.
+    # Those still open at this pass get exact second derivatives.
     exact_from: int = 40
+    # But in so many dimensions at the most: such a step costs as much as K / 2 passes.
     exact_components: int = 32
     # A block is cut down to its open documents when they are fewer than this part.
     alive: float = 0.7
@@ -116,7 +116,8 @@ def infer(
     last two gradients; covariances go to where the first equation has them. A step that
     lowers a document's bound is undone and halved, so no document's bound ever falls.
     Where there are many words, the first steps see the frequent ones, with one word in
-    place of all others.
+    place of all others. The few documents that still climb after 40 passes are finished
+    with exact second derivatives (:mod:`~docsigma.estep.exact_newton`).
 
     There are no draws: the answer depends on the document and the model, not on a
     seed, on neighbours or on order. Only documents of a handful of tokens whose

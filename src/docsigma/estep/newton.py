@@ -11,6 +11,7 @@ import torch
 from docsigma.estep.anderson import Anderson
 from docsigma.estep.curvature import LoadingsBasis, WordCurvature
 from docsigma.estep.exact_newton import ExactNewton, Point
+from docsigma.estep.settings import NewtonSettings
 from docsigma.kernels import SoftmaxWords
 from docsigma.objective import ExpectedLse, document_bound, kl_divergence
 from docsigma.posteriors import Diagonal
@@ -25,49 +26,7 @@ if TYPE_CHECKING:
     from docsigma.objective import LseTerms, Model
     from docsigma.posteriors import Gaussians, PosteriorFamily
 
-__all__ = ["Inferred", "NewtonSettings", "infer"]
-
-
-@dataclass(frozen=True)
-class NewtonSettings:
-    """How the loop steps; the defaults hold for every corpus tried."""
-
-    # Documents at once: their logits of one tile of words fill the cache.
-    chunk: int = 4096
-    # A GPU wants many: starting a kernel takes longer than a small one runs.
-    gpu_chunk: int = 2**17
-    # Part of a Newton step taken while nothing is known of the true curvature.
-    damping: float = 0.8
-    # Bounds on that part, once two gradients have shown the curvature.
-    shortest_length: float = 0.3
-    longest_length: float = 2.0
-    # And a little less than what they show, for the curvature changes on the way.
-    caution: float = 0.9
-    # Longest step, in standard deviations of the prior.
-    reach: float = 3.0
-    # A step that lowers the bound is halved until it is this short; then the document
-    # stays where it is.
-    shortest_step: float = 1.0 / 64
-    # What the centre of the bound has to gain counts this much for convergence.
-    centre_weight: float = 1.0
-    # Documents still open at this pass converge slowly: from then on steps are
-    # extrapolated from the last ones.
-    patience: int = 12
-    # Those still open at this pass get exact second derivatives.
-    exact_from: int = 40
-    # But in so many dimensions at the most: such a step costs as much as K / 2 passes.
-    exact_components: int = 32
-    # A block is cut down to its open documents when they are fewer than this part.
-    alive: float = 0.7
-    # From a vocabulary this large, the first steps see the frequent words only.
-    large_vocabulary: int = 2**14
-    # How many steps those are; not measured, and not done, on a GPU.
-    frequent_steps: int = 2
-    # The frequent words: one in so many. They hold most of the tokens.
-    frequent_part: int = 4
-    # Up to this many tokens the deterministic bound may be loose, and where few
-    # directions hold the uncertainty draws finish the document.
-    few_tokens: int = 6
+__all__ = ["Inferred", "infer"]
 
 
 @dataclass(frozen=True)
@@ -205,14 +164,11 @@ def _frequent(whole: ExpectedLse, part: int) -> ExpectedLse:
     frequent, rare = order.tensor_split([len(order) // part])
     mean = bias[rare].double().softmax(dim=0) @ features[rare].double()
     together = bias[rare].logsumexp(dim=0, keepdim=True)
-    some = object.__new__(ExpectedLse)
-    some.family, some.quadratic = whole.family, whole.quadratic
-    some.workspace = whole.workspace
-    some.words = SoftmaxWords(
+    some = SoftmaxWords(
         torch.cat([features[frequent], mean[None].to(features)]),
         torch.cat([bias[frequent], together]),
     )
-    return some
+    return whole.with_words(some)
 
 
 def climb(
@@ -407,42 +363,70 @@ class State:
         expected_lse: Callable[[Gaussians, Tensor], LseTerms] | None = None,
     ) -> Tensor:
         """Evaluate the next point; return which documents are done."""
-        model, family = self.words.model, self.words.family
-        settings = self.words.settings
+        prior = self.words.model.prior
         trial = self.current.towards(self.proposal, self.step_size)
         lse = (expected_lse or self.words.expected_lse)(trial.q, trial.centre)
         terms = self.likelihood.at(trial.q.mean, lse.value)
-        value = document_bound(terms.value, kl_divergence(trial.q, model.prior))
-        tokens = self.likelihood.counts.n_tokens
-        rounding = torch.finfo(lse.first.dtype).eps * tokens.double() * 8
+        value = document_bound(terms.value, kl_divergence(trial.q, prior))
+        tokens = self.likelihood.counts.n_tokens.double()
+        rounding = torch.finfo(lse.first.dtype).eps * tokens * 8
         rose = value >= self.value - rounding
-        better = rose[:, None]
-        halved = torch.where(better, 1.0, 0.5 * self.step_size)
-        if self.plain is not None:
-            # A failed extrapolation falls back to the plain step.
-            failed = ~better & (self.step_size == 1.0)
-            self.proposal = self.plain.where(failed, self.proposal)
-        self.stuck = ~rose & (halved[:, 0] < settings.shortest_step)
+        self._shorten(rose)
 
         effective = terms.tokens[:, None]
         gradient = terms.linear_gradient - effective * lse.gradient
-        gradient = gradient - model.prior.pull(trial.q.mean)
-        weight = effective if lse.spread.ndim == 2 else effective[:, :, None]
-        spread = lse.spread
-        if self.memory is not None:
-            # An extrapolated centre may be off: this is the derivative at any centre.
-            spread = spread + family.from_diagonal((lse.first - trial.centre).square())
-        information = weight * spread
-        target = family.informed(trial.q.mean, model.prior, information)
+        gradient = gradient - prior.pull(trial.q.mean)
+        target = self._target(trial, lse, effective)
         precision = target.precision
-        trace = (precision - model.prior.diagonal).sum(dim=1, keepdim=True)
-        self.trace = torch.where(better, trace, self.trace)
+        trace = (precision - prior.diagonal).sum(dim=1, keepdim=True)
+        self.trace = torch.where(rose[:, None], trace, self.trace)
         newton = self._newton(gradient)
         move = self._reachable(self._length(trial, gradient) * newton)
         proposal = Iterate(target.with_mean(trial.q.mean + move), lse.first)
+
         size = (newton.square() * precision).mean(dim=1).sqrt()
-        change = (target.log_precision - trial.q.log_precision).square().mean(dim=1)
+        change = (target.log_precision - trial.q.log_precision).square()
+        # The centre counts by what it has to gain; it is a pass behind the rest.
+        away = (lse.first - trial.centre).square() * effective / precision
+        change = change + self.words.settings.centre_weight * away
+        self._accept(trial, value, gradient, proposal, precision, rose)
+        done: Tensor = rose & (size < tol) & (change.mean(dim=1).sqrt() < tol)
+        return done
+
+    def _shorten(self, rose: Tensor) -> None:
+        """Halve the steps of documents whose bound fell."""
+        column = rose[:, None]
+        if self.plain is not None:
+            # A failed extrapolation falls back to the plain step.
+            failed = ~column & (self.step_size == 1.0)
+            self.proposal = self.plain.where(failed, self.proposal)
+        self.step_size = torch.where(column, 1.0, 0.5 * self.step_size)
+        shortest = self.words.settings.shortest_step
+        self.stuck = ~rose & (self.step_size[:, 0] < shortest)
+
+    def _target(self, trial: Iterate, lse: LseTerms, tokens: Tensor) -> Gaussians:
+        """Return the covariances that are stationary at these probabilities."""
+        family, spread = self.words.family, lse.spread
+        if self.memory is not None:
+            # An extrapolated centre may be off: this is the derivative at any centre.
+            spread = spread + family.from_diagonal((lse.first - trial.centre).square())
+        weight = tokens if spread.ndim == 2 else tokens[:, :, None]
+        return family.informed(trial.q.mean, self.words.model.prior, weight * spread)
+
+    def _accept(
+        self,
+        trial: Iterate,
+        value: Tensor,
+        gradient: Tensor,
+        proposal: Iterate,
+        precision: Tensor,
+        rose: Tensor,
+    ) -> None:
+        """Go on from `trial` where the bound rose."""
+        better = rose[:, None]
         self.current = trial.where(better, self.current)
+        self.gradient = torch.where(better, gradient, self.gradient)
+        self.value = torch.where(rose, value, self.value)
         if self.memory is not None:
             before = proposal if self.plain is None else self.plain
             self.plain = proposal.where(better, before)
@@ -453,14 +437,6 @@ class State:
             step = self.memory.extrapolate(scale * point, step, rose)
             proposal = trial.moved(step / scale)
         self.proposal = proposal.where(better, self.proposal)
-        self.gradient = torch.where(better, gradient, self.gradient)
-        self.value = torch.where(rose, value, self.value)
-        self.step_size = halved
-        # The centre counts by what it has to gain; it is a pass behind the rest.
-        away = (lse.first - trial.centre).square() * effective / precision
-        change = change + settings.centre_weight * away.mean(dim=1)
-        done: Tensor = rose & (size < tol) & (change.sqrt() < tol)
-        return done
 
     def _length(self, trial: Iterate, gradient: Tensor) -> Tensor:
         """Return the part of a Newton step to go, from the curvature just seen."""

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from docsigma import BayesianSMM, TokenWeights, load_corpus
-from docsigma.experiments.topic_id import load_task
+from docsigma_paper.topic_id import load_task
 
 COUNTS = np.array([[1, 0, 3, 1], [0, 2, 1, 1], [4, 0, 0, 1]])
 

@@ -15,7 +15,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 from table_parts import table as lay_out
 
-from docsigma.experiments.reproduce._job import TaskName
+from docsigma_paper.reproduce._job import TaskName
 
 RESULTS = Path(__file__).parents[2] / "results"
 _TUNING = "{{ tuning }}"

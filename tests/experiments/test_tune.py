@@ -8,9 +8,9 @@ import pytest
 
 from docsigma.corpora import load_corpus
 from docsigma.exceptions import InputError
-from docsigma.experiments.reproduce._setting import Setting
 from docsigma.experiments.tune import Space, divide, tune
 from docsigma.models import BayesianSMM
+from docsigma_paper.reproduce._setting import Setting
 from running import refuse, succeed
 
 SPACE = Space(n_components=(2, 4))

@@ -8,11 +8,12 @@ import scipy.sparse as sp
 import torch
 from sklearn.base import clone
 
-from docsigma import NVDM, SMM, BayesianSMM, InputError, load_corpus
+from docsigma import BayesianSMM, InputError, load_corpus
 from docsigma.gaussian_prior import GaussianPrior
 from docsigma.parts import KINDS
 from docsigma.posteriors import Full
 from docsigma.priors import IsotropicPrior
+from docsigma_paper import NVDM, SMM
 from second_kinds import FixedGaussianLoadings, FullPrior, LowRank, Polya
 from sharding import write
 

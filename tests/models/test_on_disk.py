@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from docsigma import NVDM, SMM, BayesianSMM, GaussianPosterior, InputError
+from docsigma import BayesianSMM, GaussianPosterior, InputError
 from docsigma.corpora import ShardedCounts
 from docsigma.evidence import ESTIMATORS, chunk_rows
+from docsigma_paper import NVDM, SMM
 from sharding import random_counts, write
 
 N, V, K = 45, 30, 3
@@ -52,7 +53,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(ShardedCounts, "__getitem__", read)
     monkeypatch.setattr(ShardedCounts, "iter_blocks", lambda self: blocks(self, ROWS))
     monkeypatch.setattr("docsigma.models._gaussian_model.BLOCK", ROWS)
-    monkeypatch.setattr("docsigma.models.nvdm_network.BLOCK", ROWS)
+    monkeypatch.setattr("docsigma_paper.models.nvdm_network.BLOCK", ROWS)
     monkeypatch.setattr("docsigma.evidence.CHUNK_POINTS", ROWS * N_DRAWS // 2)
     return sizes
 

@@ -50,8 +50,8 @@ def tune(
 ) -> None:
     """Search K, l1, the prior's precision and weights; it can be stopped."""
     from docsigma.corpora import load_corpus
-    from docsigma.experiments._surroundings import gpu_work, surroundings
-    from docsigma.experiments.topic_id import count_parts
+    from docsigma.experiments.environment import environment, gpu_work
+    from docsigma.experiments.evaluation import count_parts
     from docsigma.experiments.tune import Space, show_parameters, write_tuned
     from docsigma.experiments.tune import tune as search
 
@@ -89,7 +89,7 @@ def tune(
     settings |= {"solver": solver, "hold_out": hold_out, "space": asdict(space)}
     # Those of this run: a search that went on took longer.
     settings["seconds"] = round(time.perf_counter() - started, 2)
-    settings |= surroundings(on_gpu=gpu_work() > before)
+    settings |= environment(on_gpu=gpu_work() > before)
     write_tuned(out, found, settings)
     shown = show_parameters(found.parameters)
     typer.echo(f"best of {len(found.trials)}: {shown} ({objective} {found.value:.4f})")

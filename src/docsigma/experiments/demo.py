@@ -11,13 +11,13 @@ from docsigma.classifiers import TopicClassifier
 from docsigma.corpora import load_corpus
 from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
+from docsigma.experiments.evaluation import evaluate, tfidf_baseline
 from docsigma.experiments.figures import (
     bound_over_time,
     document_map,
     save_figures,
     variance_against_length,
 )
-from docsigma.experiments.topic_id import Task, judge, tfidf_baseline
 from docsigma.metrics.plots import plot_reliability
 from docsigma.models import BayesianSMM
 
@@ -118,33 +118,30 @@ def run_demo(
     held_out = words.count_documents(loaded.test)
     q = model.posterior(held_out.counts)
     perplexity = model.perplexity(held_out.counts, posterior=q)
+    train_labels, test_labels = _labels(loaded.train), _labels(loaded.test)
     figures = {
         "bound.png": bound_over_time(model.history_, int(counted.n_tokens.sum())),
         "uncertainty.png": variance_against_length(
             q, held_out.n_tokens, 1 / model.prior_precision
         ),
-        "map.png": document_map(q, _labels(loaded.test)),
+        "map.png": document_map(q, test_labels),
     }
-    task = Task(
-        counted.counts,
-        held_out.counts,
-        _labels(loaded.train),
-        _labels(loaded.test),
-    )
     say("topic identification: GLC, GLCU, LR, TF-IDF + LR")
     topic_id = {}
-    trained = model.posterior(task.train)
+    trained = model.posterior(counted.counts)
     for kind in ("glc", "glcu", "lr"):
-        classifier = TopicClassifier.fit(model, trained, task.train_labels, kind=kind)
+        classifier = TopicClassifier.fit(model, trained, train_labels, kind=kind)
         log_proba = classifier.predict_log_proba(q)
         classes = classifier.classes_
-        topic_id[kind.upper()] = judge(log_proba, task.test_labels, classes)
+        topic_id[kind.upper()] = evaluate(log_proba, test_labels, classes)
         if kind == "glcu":
             classifier.save(folder / "classifier")
             figures["reliability.png"] = plot_reliability(
-                np.exp(log_proba), task.test_labels, classes=classes
+                np.exp(log_proba), test_labels, classes=classes
             )
-    topic_id["TF-IDF + LR"] = tfidf_baseline(task)
+    topic_id["TF-IDF + LR"] = tfidf_baseline(
+        counted.counts, train_labels, held_out.counts, test_labels
+    )
     say(f"plots: {', '.join(save_figures(figures, folder))}")
     return DemoResult(model, loaded.test, held_out.n_tokens, q, perplexity, topic_id)
 

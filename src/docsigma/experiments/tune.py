@@ -16,7 +16,7 @@ from docsigma.classifiers import (
     UncertainGaussianClassifier,
 )
 from docsigma.exceptions import InputError
-from docsigma.experiments.topic_id import judge
+from docsigma.experiments.evaluation import evaluate
 from docsigma.models import BayesianSMM
 from docsigma.token_weights import TokenWeights
 
@@ -379,4 +379,4 @@ def _cross_entropy(
         classifier, inputs = UncertainGaussianClassifier(tol=1e-3), (seen, unseen)
     classifier.fit(inputs[0], train_labels)
     log_proba = classifier.predict_log_proba(inputs[1])
-    return judge(log_proba, list(test_labels), classifier.classes_)["cross_entropy"]
+    return evaluate(log_proba, list(test_labels), classifier.classes_)["cross_entropy"]

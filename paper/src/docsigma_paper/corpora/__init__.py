@@ -1,0 +1,3 @@
+"""Telephone speech: Switchboard, and Fisher for those who have its licence."""
+
+from __future__ import annotations

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from docsigma._array_checks import check_finite
 from docsigma.exceptions import InputError
 
 __all__ = ["GaussianPrior"]
@@ -169,7 +170,7 @@ def _checked_mean(values: ArrayLike) -> Array:
         raise InputError(
             f"`mean` of a prior must have the shape (n_components,), got {mean.shape}"
         )
-    _check_finite("mean", mean)
+    check_finite("`mean` of a prior", mean)
     return mean
 
 
@@ -182,7 +183,7 @@ def _checked_precision(values: ArrayLike, n_components: int) -> Array:
             f"`precision` of a prior must be a number or have the shape {vector} or "
             f"{matrix}, got {precision.shape}"
         )
-    _check_finite("precision", precision)
+    check_finite("`precision` of a prior", precision)
     diagonal = precision.diagonal() if precision.ndim == 2 else precision
     if not (diagonal > 0).all():
         place = np.argwhere(~(diagonal > 0))[0].tolist()
@@ -214,12 +215,3 @@ def _symmetric(precision: Array) -> Array:
             f"eigenvalue is {smallest:g}"
         ) from error
     return precision
-
-
-def _check_finite(name: str, array: Array) -> None:
-    if not np.isfinite(array).all():
-        place = np.argwhere(~np.isfinite(array))[0].tolist()
-        where = f" at {place}" if place else ""
-        raise InputError(
-            f"`{name}` of a prior must be finite, got {array[tuple(place)]}{where}"
-        )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from docsigma._array_checks import check_all, check_shape, floats
 from docsigma._tensors import read_tensors, write_tensors
 from docsigma.exceptions import InputError
 from docsigma.gaussian_prior import GaussianPrior
@@ -82,29 +83,29 @@ class GaussianPosterior:
         prior: GaussianPrior | None = None,
         n_tokens: ArrayLike | None = None,
     ) -> None:
-        self.mean = _floats("mean", mean, 2)
+        self.mean: Array = floats("mean", mean, 2)
         if (variance is None) == (covariance is None):
             raise InputError("give one of `variance` and `covariance`, not both")
         self.covariance: Array | None = None
+        self.variance: Array
         if covariance is not None:
-            self.covariance = _floats("covariance", covariance, 3)
-            _same("covariance", self.covariance, (*self.mean.shape, self.mean.shape[1]))
+            self.covariance = floats("covariance", covariance, 3)
+            shape = (*self.mean.shape, self.n_components)
+            check_shape("covariance", self.covariance, shape)
             self.variance = np.diagonal(self.covariance, axis1=1, axis2=2).copy()
-        else:
-            self.variance = _floats("variance", variance, 2)
-            _same("variance", self.variance, self.mean.shape)
-        if not (self.variance > 0).all():
-            row, column = np.argwhere(~(self.variance > 0))[0]
-            value = self.variance[row, column]
-            raise InputError(
-                f"`variance` must be positive, got {value:g} in row {row}, "
-                f"column {column}"
-            )
+        elif variance is not None:
+            self.variance = floats("variance", variance, 2)
+            check_shape("variance", self.variance, self.mean.shape)
+        check_all("variance", self.variance, self.variance > 0, "be positive")
+        self.n_tokens: Array | None = None
+        if n_tokens is not None:
+            self.n_tokens = floats("n_tokens", n_tokens, 1).astype(np.float64)
+            check_shape("n_tokens", self.n_tokens, (len(self),))
+            allowed = self.n_tokens >= 0
+            check_all("n_tokens", self.n_tokens, allowed, "not be negative")
         self.prior = _checked_prior(prior, self.n_components)
-        self.n_tokens = _checked_tokens(n_tokens, len(self))
-        for array in (self.mean, self.variance, self.covariance, self.n_tokens):
-            if array is not None:
-                array.flags.writeable = False
+        for array in (self.variance, *self._rows().values()):
+            array.flags.writeable = False
 
     def __len__(self) -> int:
         return int(self.mean.shape[0])
@@ -121,15 +122,19 @@ class GaussianPosterior:
     def __getitem__(self, rows: slice | ArrayLike) -> GaussianPosterior:
         """Return the posteriors of `rows`; one integer keeps the document axis."""
         index = rows if isinstance(rows, slice) else np.atleast_1d(np.asarray(rows))
-        mean, prior = self.mean[index], self.prior
-        tokens = None if self.n_tokens is None else self.n_tokens[index]
+        arrays = {name: array[index] for name, array in self._rows().items()}
+        return GaussianPosterior(**arrays, prior=self.prior)
+
+    def _rows(self) -> dict[str, Any]:
+        """Return the arrays with one row per document, by their arguments' names."""
+        arrays = {"mean": self.mean}
         if self.covariance is not None:
-            full = self.covariance[index]
-            return GaussianPosterior(
-                mean, covariance=full, prior=prior, n_tokens=tokens
-            )
-        variance = self.variance[index]
-        return GaussianPosterior(mean, variance, prior=prior, n_tokens=tokens)
+            arrays["covariance"] = self.covariance
+        else:
+            arrays["variance"] = self.variance
+        if self.n_tokens is not None:
+            arrays["n_tokens"] = self.n_tokens
+        return arrays
 
     @property
     def n_components(self) -> int:
@@ -169,13 +174,10 @@ class GaussianPosterior:
         >>> q.replace(n_tokens=[0, 12]).n_tokens.tolist()
         [0.0, 12.0]
         """
-        return GaussianPosterior(
-            self.mean,
-            self.variance if self.covariance is None else None,
-            covariance=self.covariance,
-            prior=self.prior if prior is None else prior,
-            n_tokens=self.n_tokens if n_tokens is None else n_tokens,
-        )
+        arrays = self._rows()
+        if n_tokens is not None:
+            arrays["n_tokens"] = n_tokens
+        return GaussianPosterior(**arrays, prior=self.prior if prior is None else prior)
 
     def require_prior(self) -> GaussianPrior:
         """Return the prior.
@@ -233,7 +235,19 @@ class GaussianPosterior:
         >>> q.kl(prior_precision=2.0).tolist()
         [1.0]
         """
-        prior = self._prior_of_kl(prior_precision)
+        prior = self.prior
+        if prior_precision is not None:
+            lam = float(prior_precision)
+            if not 0 < lam < np.inf:
+                raise InputError(
+                    f"`prior_precision` must be positive and finite, got {lam:g}"
+                )
+            prior = GaussianPrior.isotropic(lam, self.n_components)
+        if prior is None:
+            raise InputError(
+                "`kl` needs a prior and this posterior carries none: give "
+                "`prior_precision`, or add it with `posterior.replace(prior=...)`"
+            )
         away = self.mean.astype(np.float64) - prior.mean
         square = (prior.times_precision(away) * away).sum(axis=1)
         if self.covariance is not None and prior.form == "full":
@@ -245,21 +259,6 @@ class GaussianPosterior:
             - (prior.log_determinant() + self._log_determinant())
         )
         return result
-
-    def _prior_of_kl(self, prior_precision: float | None) -> GaussianPrior:
-        if prior_precision is not None:
-            lam = float(prior_precision)
-            if not 0 < lam < np.inf:
-                raise InputError(
-                    f"`prior_precision` must be positive and finite, got {lam:g}"
-                )
-            return GaussianPrior.isotropic(lam, self.n_components)
-        if self.prior is None:
-            raise InputError(
-                "`kl` needs a prior and this posterior carries none: give "
-                "`prior_precision`, or add it with `posterior.replace(prior=...)`"
-            )
-        return self.prior
 
     def entropy(self) -> Array:
         """Return the differential entropy per document, in nats.
@@ -319,15 +318,16 @@ class GaussianPosterior:
             raise InputError(
                 f"cannot concatenate posteriors of {first} and {second} components"
             )
-        prior = _common_prior(parts)
-        known = [part.n_tokens for part in parts if part.n_tokens is not None]
-        tokens = np.concatenate(known) if len(known) == len(parts) else None
-        mean = np.concatenate([part.mean for part in parts])
-        if all(part.covariance is None for part in parts):
-            variance = np.concatenate([part.variance for part in parts])
-            return cls(mean, variance, prior=prior, n_tokens=tokens)
-        full = np.concatenate([part._full_covariance() for part in parts])
-        return cls(mean, covariance=full, prior=prior, n_tokens=tokens)
+        rows = [part._rows() for part in parts]
+        if any("covariance" in arrays for arrays in rows):
+            rows = [
+                {**arrays, "covariance": part._full_covariance()}
+                for part, arrays in zip(parts, rows, strict=True)
+            ]
+        # What all have: not the variances of some if others have covariances.
+        names = set.intersection(*(set(arrays) for arrays in rows))
+        joined = {n: np.concatenate([arrays[n] for arrays in rows]) for n in names}
+        return cls(**joined, prior=_common_prior(parts))
 
     def _full_covariance(self) -> Array:
         if self.covariance is not None:
@@ -340,16 +340,10 @@ class GaussianPosterior:
         ``prior_mean`` and ``prior_precision``, and ``n_tokens``, are there if the
         posterior has them.
         """
-        arrays = {"mean": self.mean}
-        if self.covariance is not None:
-            arrays["covariance"] = self.covariance
-        else:
-            arrays["variance"] = self.variance
+        arrays: dict[str, Array] = self._rows()
         if self.prior is not None:
             arrays["prior_mean"] = self.prior.mean
             arrays["prior_precision"] = self.prior.precision
-        if self.n_tokens is not None:
-            arrays["n_tokens"] = self.n_tokens
         return arrays
 
     @classmethod
@@ -393,27 +387,6 @@ class GaussianPosterior:
         return cls.from_arrays(arrays)
 
 
-def _floats(name: str, values: ArrayLike | None, dimensions: int) -> Array:
-    array = np.array(values)
-    if array.ndim != dimensions:
-        raise InputError(
-            f"`{name}` must have {dimensions} dimensions, got {array.ndim}"
-        )
-    if not np.issubdtype(array.dtype, np.floating):
-        array = array.astype(np.float64)
-    if not np.isfinite(array).all():
-        where = np.argwhere(~np.isfinite(array))[0].tolist()
-        raise InputError(
-            f"`{name}` must be finite, got {array[tuple(where)]} at {where}"
-        )
-    return array
-
-
-def _same(name: str, array: Array, shape: tuple[int, ...]) -> None:
-    if array.shape != shape:
-        raise InputError(f"`{name}` must have the shape {shape}, got {array.shape}")
-
-
 def _checked_prior(
     prior: GaussianPrior | None, n_components: int
 ) -> GaussianPrior | None:
@@ -426,19 +399,6 @@ def _checked_prior(
             f"`prior` has {prior.n_components} components, `mean` has {n_components}"
         )
     return prior
-
-
-def _checked_tokens(n_tokens: ArrayLike | None, n_documents: int) -> Array | None:
-    if n_tokens is None:
-        return None
-    tokens = _floats("n_tokens", n_tokens, 1).astype(np.float64)
-    _same("n_tokens", tokens, (n_documents,))
-    if (tokens < 0).any():
-        row = np.flatnonzero(tokens < 0)[0]
-        raise InputError(
-            f"`n_tokens` must not be negative, got {tokens[row]:g} in row {row}"
-        )
-    return tokens
 
 
 def _common_prior(parts: Sequence[GaussianPosterior]) -> GaussianPrior | None:

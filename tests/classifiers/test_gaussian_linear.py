@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from docsigma.classifiers import GaussianLinearClassifier
@@ -81,14 +82,14 @@ def test_priors(priors, expected):
 @pytest.mark.parametrize(
     ("priors", "sentence"),
     [
-        ("flat", "`priors` must be 'empirical', 'uniform' or an array, got 'flat'"),
+        ("flat", "'priors' .* 'empirical', 'uniform'.* Got 'flat' instead"),
         ([1.0], r"`priors` has the shape \(1,\), but there are 2 classes"),
         ([0.5, 0.6], "`priors` must add up to 1, got 1.1"),
         ([1.0, 0.0], "`priors` must be positive, got 0.0"),
     ],
 )
 def test_bad_priors(priors, sentence):
-    with pytest.raises(InputError, match=sentence):
+    with pytest.raises(ValueError, match=sentence):
         GaussianLinearClassifier(priors=priors).fit([[0.0], [1.0]], [0, 1])
 
 
@@ -219,14 +220,15 @@ def test_bad_added_classes(y, priors, sentence):
     [
         ([0, 0], None, "at least 2 classes, got 1 class: 0"),
         ([0, 1], [1.0, 0.0], "at least 2 classes, got 1 class: 0"),
-        ([0, 1], [1.0, -1.0], "finite and not negative, got -1.0 in row 1"),
-        ([0, 1], [1.0], "has 1 entries, but `X` has 2 documents"),
+        ([0, 1], [1.0, -1.0], "Negative values in data passed to `sample_weight`"),
+        ([0, 1], [1.0, np.nan], "Input sample_weight contains NaN"),
+        ([0, 1], [1.0], r"sample_weight.shape == \(1,\), expected \(2,\)"),
         ([0, 1], [0.0, 0.0], "`sample_weight` is zero for every document"),
         (np.array(["a", None], dtype=object), None, "`y` has no label in row 1"),
     ],
 )
 def test_bad_labels_and_weights(y, weights, sentence):
-    with pytest.raises(InputError, match=sentence):
+    with pytest.raises(ValueError, match=sentence):
         GaussianLinearClassifier().fit([[0.0], [1.0]], y, weights)
 
 
@@ -238,5 +240,6 @@ def test_unknown_label_has_no_likelihood():
 
 @pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, "much"])
 def test_bad_regularization(value):
-    with pytest.raises(InputError, match="`regularization` must be finite"):
+    sentence = r"'regularization' .* must be a float in the range \[0.0, inf\). Got"
+    with pytest.raises(InvalidParameterError, match=sentence):
         GaussianLinearClassifier(regularization=value).fit([[0.0], [1.0]], [0, 1])

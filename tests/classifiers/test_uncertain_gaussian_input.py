@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.utils._param_validation import InvalidParameterError
 
 from docsigma.classifiers import UncertainGaussianClassifier
 from docsigma.exceptions import InputError
@@ -134,12 +135,12 @@ def test_a_width_of_the_other_layout_names_it(data):
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"layout": "rows"}, "must be 'mean' or 'mean_variance', got 'rows'"),
-        ({"tol": -1.0}, "`tol` must not be negative, got -1.0"),
-        ({"max_iter": 0}, "`max_iter` must be at least 1, got 0"),
-        ({"regularization": -1.0}, "`regularization` must be finite"),
+        ({"layout": "rows"}, "'layout' .* 'mean_variance'.* Got 'rows' instead"),
+        ({"tol": -1.0}, r"'tol' .* in the range \[0.0, inf\). Got -1.0 instead"),
+        ({"max_iter": 0}, r"'max_iter' .* in the range \[1, inf\). Got 0 instead"),
+        ({"regularization": -1.0}, r"'regularization' .* range \[0.0, inf\). Got -1"),
     ],
 )
 def test_bad_parameters(parameters, sentence):
-    with pytest.raises(InputError, match=sentence):
+    with pytest.raises(InvalidParameterError, match=sentence):
         UncertainGaussianClassifier(**parameters).fit(columns(), [0, 0, 1, 1])

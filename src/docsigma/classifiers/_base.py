@@ -1,15 +1,15 @@
-"""What the Gaussian classifiers share: priors, probabilities, new classes."""
+"""What the classifiers share: predictions, and Gaussian classes and their priors."""
 
 from __future__ import annotations
 
-import math
 from abc import ABCMeta, abstractmethod
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import log_softmax, logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from docsigma.classifiers._covariance import invert
@@ -24,21 +24,63 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BaseGaussianClassifier"]
+__all__ = ["BaseClassifier", "BaseGaussianClassifier"]
 
 
-class BaseGaussianClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class BaseClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """Predictions from scores whose softmax are the classes' probabilities."""
+
+    classes_: NDArray[Any]
+
+    @abstractmethod
+    def _class_scores(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores, documents x classes."""
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return scores whose softmax is `predict_proba`, for `X` as `fit` takes it.
+
+        Documents x classes; of two classes, one number per document, the log odds of
+        the second class.
+        """
+        scores = self._class_scores(X)
+        if scores.shape[1] == 2:
+            return np.asarray(scores[:, 1] - scores[:, 0], dtype=np.float64)
+        return scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class per document, for `X` as `fit` takes it."""
+        return np.asarray(self.classes_[self._class_scores(X).argmax(axis=1)])
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return log probabilities, documents x classes, which never underflow.
+
+        `X` is as `fit` takes it; columns are in the order of ``classes_``.
+        """
+        return np.asarray(log_softmax(self._class_scores(X), axis=1), dtype=np.float64)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return probabilities, documents x classes, whose rows add up to 1.
+
+        `X` is as `fit` takes it; columns are in the order of ``classes_``.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+
+class BaseGaussianClassifier(BaseClassifier):
     r"""Gaussian classes with a shared covariance.
 
-    A subclass says what a document's log density is, split in a part that
+    A subclass defines the log density of a document, split into a part that
     depends on the class and one that does not:
     :math:`\log p(x \mid \ell) = s_\ell(x) + b(x)`. Probabilities need only the
     former, which keeps them exact far away from all classes.
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "priors": [StrOptions({"empirical", "uniform"}), "array-like", None],
+        "regularization": [Interval(Real, 0, None, closed="left")],
+    }
     priors: Any
     regularization: float
-    classes_: NDArray[Any]
     class_weight_: NDArray[np.float64]
     class_prior_: NDArray[np.float64]
     log_prior_: NDArray[np.float64]
@@ -48,27 +90,19 @@ class BaseGaussianClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _documents(self, X: Any) -> Any:
-        """Check `X`, which comes after `fit`; the result has a length."""
+        """Check documents that come after `fit`; the result has a length."""
 
     @abstractmethod
     def _log_densities(
         self, documents: Any
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Class part, documents x classes, and common part of the log density."""
+        """Return both parts of the log density: documents x classes, and documents."""
 
     @abstractmethod
     def _estimate_means(
         self, documents: Any, labels: TrainingLabels
     ) -> NDArray[np.float64]:
-        """Means of the labelled classes under the trained covariance."""
-
-    def _check_regularization(self) -> float:
-        value = self.regularization
-        if not isinstance(value, Real) or not 0 <= value < math.inf:
-            raise InputError(
-                f"`regularization` must be finite and not negative, got {value!r}"
-            )
-        return float(value)
+        """Return the means of the labelled classes under the trained covariance."""
 
     def _store(
         self,
@@ -92,7 +126,7 @@ class BaseGaussianClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Learn new classes from a few documents; the old ones stay as they are.
 
         The covariance and the means of the old classes are not touched. New
-        classes come behind the old ones in ``classes_``.
+        classes come after the old ones in ``classes_``.
 
         Parameters
         ----------
@@ -138,84 +172,10 @@ class BaseGaussianClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self.means_ = np.concatenate([self.means_, means])
         return self
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores whose softmax is `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like or posterior
-            Documents, in the form that `fit` takes.
-
-        Returns
-        -------
-        ndarray of shape (n_documents, n_classes) or (n_documents,)
-            One score a class; of two classes, the log odds of the second.
-        """
-        scores = self._class_scores(X)
-        if scores.shape[1] == 2:
-            return np.asarray(scores[:, 1] - scores[:, 0], dtype=np.float64)
-        return scores
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable class of each document.
-
-        Parameters
-        ----------
-        X : array-like or posterior
-            Documents, in the form that `fit` takes.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-            Labels, as they were given to `fit`.
-        """
-        scores = self._class_scores(X)
-        return np.asarray(self.classes_[scores.argmax(axis=1)])
-
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Log probabilities of the classes, which never underflow.
-
-        Parameters
-        ----------
-        X : array-like or posterior
-            Documents, in the form that `fit` takes.
-
-        Returns
-        -------
-        ndarray of shape (n_documents, n_classes)
-            Columns in the order of ``classes_``.
-        """
-        return np.asarray(log_softmax(self._class_scores(X), axis=1), dtype=np.float64)
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like or posterior
-            Documents, in the form that `fit` takes.
-
-        Returns
-        -------
-        ndarray of shape (n_documents, n_classes)
-            Columns in the order of ``classes_``; rows add up to 1.
-        """
-        return np.exp(self.predict_log_proba(X))
-
     def log_likelihood(self, X: Any, y: Any) -> NDArray[np.float64]:
-        r"""Log density :math:`\log p(x_d \mid y_d)` of each document in its class.
+        r"""Return the log density :math:`\log p(x_d \mid y_d)` per document, in nats.
 
-        Parameters
-        ----------
-        X : array-like or posterior
-            Documents, in the form that `fit` takes.
-        y : array-like of shape (n_documents,)
-            Their labels.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-            Log densities in nats.
+        `X` and the labels `y` are as `fit` takes them.
         """
         check_is_fitted(self)
         documents = self._documents(X)
@@ -224,17 +184,10 @@ class BaseGaussianClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return np.asarray(by_class[np.arange(len(codes)), codes] + common)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        r"""Log density :math:`\log \sum_\ell p(\ell)\, p(x_d \mid \ell)`.
+        r"""Return the log density of each document under all classes, in nats.
 
-        Parameters
-        ----------
-        X : array-like or posterior
-            Documents, in the form that `fit` takes.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-            Log densities in nats; low for documents like none of the classes.
+        It is :math:`\log \sum_\ell p(\ell)\, p(x_d \mid \ell)`, and low for
+        documents that are like none of the classes. `X` is as `fit` takes it.
         """
         check_is_fitted(self)
         by_class, common = self._log_densities(self._documents(X))

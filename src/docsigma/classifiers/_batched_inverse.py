@@ -28,7 +28,7 @@ class BatchedInverse:
     Parameters
     ----------
     batch_size : int
-        Most matrices that one call may bring.
+        Largest number of matrices in one call.
     size : int
         Rows of each matrix.
     device : torch.device, optional

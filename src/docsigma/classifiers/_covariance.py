@@ -19,7 +19,7 @@ __all__ = ["feature_scale", "floor_covariance", "invert", "shared_log_densities"
 def feature_scale(
     X: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Total variance of each feature; a constant feature gets the others' mean.
+    """Return the variance of each feature; a constant one gets the mean of the rest.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def floor_covariance(
 
 
 def invert(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Inverse of a positive definite matrix, by its Cholesky factor."""
+    """Return the inverse of a positive definite matrix, by its Cholesky factor."""
     try:
         factor = np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:
@@ -98,7 +98,7 @@ def shared_log_densities(
     means: NDArray[np.float64],
     covariance: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    r"""Log densities :math:`\log \mathcal{N}(x_d \mid \mu_\ell, C)` in two parts.
+    r"""Return :math:`\log \mathcal{N}(x_d \mid \mu_\ell, C)` in two parts.
 
     Both parts are taken around the classes' centre, so that a point far from all
     classes loses no digits of what sets the classes apart.

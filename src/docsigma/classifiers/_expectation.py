@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Expectation", "expectation_step", "log_densities"]
 
-# Covariances of a block of documents: 16 MiB stay near the processor's cache; a GPU
-# wants enough of them to be busy.
+# Bytes of the covariances of a block of documents: these stay near a processor's cache.
 _BLOCK_BYTES = 2**24
+# A GPU needs more of them to be busy.
 _GPU_BLOCK_BYTES = 2**30
-# Documents that the curvature is taken from: it only shapes the steps.
+# The curvature is taken from this many documents: it only shapes the steps.
 _CURVATURE_DOCUMENTS = 256
 
 
@@ -84,12 +84,12 @@ def expectation_step(
     covariance: NDArray[np.float64],
     device: torch.device,
 ) -> Expectation:
-    r"""One pass over the documents (the paper's E-step, equations for u_d and V_d).
+    r"""Pass over the documents once (the paper's E-step, for u_d and V_d).
 
     The paper's moments follow from the sums:
     :math:`\nu_d - \mu_d - u_d = D^{-1} W_d^{-1} r_d` and
-    :math:`V_d^{-1} = D^{-1} - D^{-1} W_d^{-1} D^{-1}`. So one inverse a
-    document is all the work, and nothing of size K x K outlives its block.
+    :math:`V_d^{-1} = D^{-1} - D^{-1} W_d^{-1} D^{-1}`. So one inverse
+    per document is all the work, and nothing of size K x K outlives its block.
 
     Parameters
     ----------
@@ -196,31 +196,17 @@ def log_densities(
     covariance: NDArray[np.float64],
     device: torch.device,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    r"""Log densities :math:`\log \mathcal{N}(\nu_d \mid \mu_\ell, W_d)` in two parts.
+    r"""Return :math:`\log \mathcal{N}(\nu_d \mid \mu_\ell, W_d)` in two parts.
 
-    One Cholesky factor :math:`W_d = L L^T` a document and one triangular solve for
+    One Cholesky factor :math:`W_d = L L^T` per document and one triangular solve for
     all classes: with :math:`z_d = L^{-1}(\nu_d - c)` and
     :math:`z_\ell = L^{-1}(\mu_\ell - c)` around the classes' centre :math:`c`, the
     part :math:`z_d^T z_\ell - \tfrac12 |z_\ell|^2` depends on the class and the
     rest does not.
 
-    Parameters
-    ----------
-    documents : UncertainDocuments
-        Means and uncertainties of the n documents.
-    means : ndarray of shape (n_classes, n_components)
-        Class means.
-    covariance : ndarray of shape (n_components, n_components)
-        Within-class covariance.
-    device : torch.device
-        Where to compute.
-
-    Returns
-    -------
-    by_class : ndarray of shape (n_documents, n_classes)
-        Part that depends on the class.
-    common : ndarray of shape (n_documents,)
-        Part that does not.
+    Documents, parameters and device are as for :func:`expectation_step`; the two
+    parts are returned as by
+    :func:`~docsigma.classifiers._covariance.shared_log_densities`.
     """
     if documents.spread is None:
         return shared_log_densities(documents.mean, means, covariance)

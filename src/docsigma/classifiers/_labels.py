@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from docsigma.exceptions import InputError
 
@@ -53,7 +54,7 @@ class TrainingLabels:
 
     @property
     def membership(self) -> NDArray[np.float64]:
-        """Weights as a matrix, classes x documents: its product with X sums classes."""
+        """Weights as a matrix, classes x documents; times X it gives sums per class."""
         matrix = np.zeros((len(self.classes), len(self.codes)))
         matrix[self.codes, np.arange(len(self.codes))] = self.weights
         return matrix
@@ -73,8 +74,12 @@ class TrainingLabels:
                 if label is None or label != label:
                     raise InputError(f"`y` has no label in row {row}")
         check_classification_targets(y)
-        weights = _check_weights(sample_weight, n_documents)
+        weights = _check_sample_weight(
+            sample_weight, y, dtype=np.float64, ensure_non_negative=True
+        )
         kept = np.flatnonzero(weights)
+        if not len(kept):
+            raise InputError("`sample_weight` is zero for every document")
         classes, codes = np.unique(y[kept], return_inverse=True)
         if len(classes) < min_classes:
             raise InputError(
@@ -84,34 +89,8 @@ class TrainingLabels:
         return cls(classes, codes.reshape(-1), weights[kept], kept)
 
 
-def _check_weights(sample_weight: Any, n_documents: int) -> NDArray[np.float64]:
-    if sample_weight is None:
-        return np.ones(n_documents)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.ndim == 0:
-        weights = np.full(n_documents, float(weights))
-    if weights.ndim != 1:
-        raise InputError(
-            f"Sample weights must be 1D array or scalar, got {weights.ndim} dimensions"
-        )
-    if len(weights) != n_documents:
-        raise InputError(
-            f"`sample_weight` has {len(weights)} entries, but `X` has "
-            f"{n_documents} documents"
-        )
-    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
-    if len(bad):
-        raise InputError(
-            "`sample_weight` must be finite and not negative, got "
-            f"{weights[bad[0]]} in row {bad[0]}"
-        )
-    if not weights.any():
-        raise InputError("`sample_weight` is zero for every document")
-    return weights
-
-
 def encode(y: Any, classes: NDArray[Any], n_documents: int) -> NDArray[np.intp]:
-    """Index of each label in `classes`, which need not be sorted."""
+    """Return the index of each label in `classes`, which need not be sorted."""
     y = column_or_1d(y)
     if len(y) != n_documents:
         raise InputError(
@@ -130,7 +109,10 @@ def encode(y: Any, classes: NDArray[Any], n_documents: int) -> NDArray[np.intp]:
 def resolve_priors(
     priors: Any, class_weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Class priors from ``None``, ``"empirical"``, ``"uniform"`` or an array."""
+    """Return class priors, given as ``None``, a rule's name or an array.
+
+    ``"empirical"``, which None means too, or ``"uniform"``.
+    """
     n_classes = len(class_weights)
     if priors is None or (isinstance(priors, str) and priors == "empirical"):
         return np.asarray(class_weights / class_weights.sum(), dtype=np.float64)
@@ -158,7 +140,7 @@ def extend_priors(
     class_weights: NDArray[np.float64],
     new: Any = None,
 ) -> NDArray[np.float64]:
-    """Class priors after new classes were added behind the old ones.
+    """Return class priors after new classes were added to the old ones.
 
     Parameters
     ----------
@@ -199,13 +181,18 @@ def extend_priors(
 def deal_folds(
     codes: NDArray[np.intp], n_folds: int, random_state: Any
 ) -> NDArray[np.intp]:
-    """Give each document's fold: every class dealt out in turn, in a random order.
+    """Return the fold of each document: stratified, the documents in a random order.
 
-    scikit-learn's StratifiedKFold would warn about classes with fewer documents than
-    folds.
+    Classes with fewer documents than folds are missing in some of the folds.
     """
-    shuffled = check_random_state(random_state).permutation(len(codes))
-    folds = np.empty(len(codes), dtype=np.intp)
-    order = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    folds[order] = np.arange(len(codes)) % n_folds
+    folds = np.zeros(len(codes), dtype=np.intp)
+    # With more folds than the largest class has documents, some would be empty.
+    n_folds = min(n_folds, int(np.bincount(codes).max()))
+    if n_folds < 2:
+        return folds
+    split = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class")
+        for fold, (_, rows) in enumerate(split.split(codes, codes)):
+            folds[rows] = fold
     return folds

@@ -47,12 +47,12 @@ class UncertainDocuments:
         return self.spread is not None and self.spread.ndim == 3
 
     def take(self, rows: NDArray[np.intp]) -> UncertainDocuments:
-        """Take some of the documents, in the order of `rows`."""
+        """Return some of the documents, in the order of `rows`."""
         spread = None if self.spread is None else self.spread[rows]
         return UncertainDocuments(self.mean[rows], spread)
 
     def mean_covariance(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        r"""Weighted mean of the :math:`\Gamma_d^{-1}`."""
+        r"""Return the weighted mean of the :math:`\Gamma_d^{-1}`."""
         K = self.mean.shape[1]
         if self.spread is None:
             return np.zeros((K, K))
@@ -74,7 +74,7 @@ class UncertainDocuments:
 
     @classmethod
     def from_columns(cls, X: NDArray[np.float64]) -> UncertainDocuments:
-        """Split an array in its halves, means and variances."""
+        """Split an array into its halves, means and variances."""
         n_columns = X.shape[1]
         if n_columns % 2:
             raise InputError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from sklearn.base import _fit_context
 from sklearn.utils.validation import validate_data
 
 from docsigma.classifiers._base import BaseGaussianClassifier
@@ -83,6 +84,7 @@ class GaussianLinearClassifier(BaseGaussianClassifier):
         self.priors = priors
         self.regularization = regularization
 
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Estimate class means and the shared covariance.
 
@@ -100,7 +102,6 @@ class GaussianLinearClassifier(BaseGaussianClassifier):
         self
             The trained classifier.
         """
-        floor = self._check_regularization()
         X, y = validate_data(self, X, y, dtype=np.float64)
         labels = TrainingLabels.check(y, len(X), sample_weight)
         X = X[labels.kept]
@@ -108,7 +109,8 @@ class GaussianLinearClassifier(BaseGaussianClassifier):
         residual = (X - means[labels.codes]) * np.sqrt(labels.weights)[:, None]
         scatter = residual.T @ residual / labels.weights.sum()
         scale = feature_scale(X, labels.weights)
-        self._store(labels, means, floor_covariance(scatter, scale, floor))
+        covariance = floor_covariance(scatter, scale, self.regularization)
+        self._store(labels, means, covariance)
         return self
 
     def _documents(self, X: Any) -> NDArray[np.float64]:

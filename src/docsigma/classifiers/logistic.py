@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Self
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from docsigma.classifiers._base import BaseClassifier
 from docsigma.classifiers._labels import TrainingLabels, deal_folds
 from docsigma.exceptions import InputError
 
@@ -20,11 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["CrossValidatedLogisticRegression"]
 
-# So many inverse l2 weights in a row that are no better end the search.
+# The search ends after this many inverse l2 weights in a row that are no better.
 PATIENCE = 2
 
 
-class CrossValidatedLogisticRegression(ClassifierMixin, BaseEstimator):
+class CrossValidatedLogisticRegression(BaseClassifier):
     r"""Multinomial logistic regression on embeddings.
 
     Scikit-learn's :class:`~sklearn.linear_model.LogisticRegression`, whose `C` is
@@ -72,6 +75,14 @@ class CrossValidatedLogisticRegression(ClassifierMixin, BaseEstimator):
     array(['cat', 'dog'], dtype='<U3')
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "uncertainty": [StrOptions({"none", "columns"})],
+        "Cs": ["array-like", None],
+        "n_folds": [Interval(Integral, 2, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
     def __init__(
         self,
         *,
@@ -87,13 +98,14 @@ class CrossValidatedLogisticRegression(ClassifierMixin, BaseEstimator):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the l2 weight and fit all documents with it.
 
         Parameters
         ----------
         X : array-like of shape (n_documents, n_columns)
-            Embeddings, with their variances behind if `uncertainty` says so.
+            Embeddings, with their variances after them if `uncertainty` says so.
         y : array-like of shape (n_documents,)
             Labels: strings or integers.
         sample_weight : array-like of shape (n_documents,), optional
@@ -104,12 +116,6 @@ class CrossValidatedLogisticRegression(ClassifierMixin, BaseEstimator):
         self
             The trained classifier.
         """
-        if self.uncertainty not in ("columns", "none"):
-            raise InputError(
-                f"`uncertainty` must be 'columns' or 'none', got {self.uncertainty!r}"
-            )
-        if self.n_folds < 2:
-            raise InputError(f"`n_folds` must be at least 2, got {self.n_folds}")
         Cs = np.sort(np.logspace(-4, 2, 13) if self.Cs is None else np.asarray(self.Cs))
         X, y = validate_data(self, X, y, dtype=np.float64)
         labels = TrainingLabels.check(y, len(X), sample_weight)
@@ -120,7 +126,7 @@ class CrossValidatedLogisticRegression(ClassifierMixin, BaseEstimator):
         X = (X - self._centre) / self._scale
         self.classes_ = labels.classes
         self.cross_entropies_ = self._cross_validate(X, labels, Cs)
-        # Of equally good ones (no fold could be judged) the one nearest to 1.
+        # Of equally good ones (no fold could be evaluated) the one nearest to 1.
         best = np.flatnonzero(self.cross_entropies_ == self.cross_entropies_.min())
         self.C_ = float(min(Cs[best], key=lambda C: abs(np.log(C))))
         self.estimator_ = LogisticRegression(C=self.C_, max_iter=self.max_iter)
@@ -166,79 +172,18 @@ class CrossValidatedLogisticRegression(ClassifierMixin, BaseEstimator):
             )
         return X[:, : X.shape[1] // 2]
 
-    def _scaled(self, X: Any) -> NDArray[np.float64]:
+    def _class_scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return (self._means(X) - self._centre) / self._scale
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores of the classes; of two classes, the log odds of the second.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_documents, n_columns)
-            Embeddings.
-
-        Returns
-        -------
-        ndarray of shape (n_documents, n_classes) or (n_documents,)
-            The scores.
-        """
-        scaled = self._scaled(X)
-        return np.asarray(self.estimator_.decision_function(scaled), dtype=np.float64)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable class of each document.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_documents, n_columns)
-            Embeddings.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-            Labels, as they were given to `fit`.
-        """
-        scaled = self._scaled(X)
-        return np.asarray(self.classes_[self.estimator_.predict(scaled)])
-
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Log probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_documents, n_columns)
-            Embeddings.
-
-        Returns
-        -------
-        ndarray of shape (n_documents, n_classes)
-            Columns in the order of ``classes_``.
-        """
-        return _log_proba(self.decision_function(X))
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_documents, n_columns)
-            Embeddings.
-
-        Returns
-        -------
-        ndarray of shape (n_documents, n_classes)
-            Columns in the order of ``classes_``.
-        """
-        return np.exp(self.predict_log_proba(X))
+        return _scores(self.estimator_, (self._means(X) - self._centre) / self._scale)
 
 
-def _log_proba(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turn scores into log probabilities, which stay finite."""
+def _scores(model: LogisticRegression, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the scores of all classes, of two classes as well."""
+    scores = np.asarray(model.decision_function(X), dtype=np.float64)
     if scores.ndim == 1:
-        scores = np.stack([np.zeros_like(scores), scores], axis=1)
-    return np.asarray(log_softmax(scores, axis=1), dtype=np.float64)
+        return np.stack([np.zeros_like(scores), scores], axis=1)
+    return scores
 
 
 def _held_out_loss(
@@ -248,11 +193,11 @@ def _held_out_loss(
     train: NDArray[np.bool_],
     held_out: NDArray[np.bool_],
 ) -> float:
-    """Train on one part, going on from the model's last fit; judge on the other."""
+    """Train on one part, from the last fit on; return the loss on the other."""
     codes, weights = labels.codes, labels.weights
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X[train], codes[train], weights[train])
-    log_proba = _log_proba(model.decision_function(X[held_out]))
+    log_proba = log_softmax(_scores(model, X[held_out]), axis=1)
     column = np.searchsorted(model.classes_, codes[held_out])
     return float(-(weights[held_out] @ log_proba[np.arange(len(column)), column]))

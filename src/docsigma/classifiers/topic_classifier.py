@@ -41,16 +41,16 @@ _GAUSSIAN = (
 
 
 class TopicClassifier:
-    """Counts in, topic probabilities out: a model, a classifier, one folder.
+    """A model of counts and a classifier on its embeddings, saved to one folder.
 
     Parameters
     ----------
     model : BayesianSMM, SMM or NVDM
         Turns counts into Gaussians or, as SMM does, into points.
     classifier : fitted classifier
-        Of one of the `KINDS`, trained on the model's embeddings.
+        One of the `KINDS`, trained on the model's embeddings.
     kind : {"glcu", "glc", "lr"}
-        Which it is.
+        Its name in `KINDS`.
 
     Examples
     --------
@@ -92,11 +92,11 @@ class TopicClassifier:
         model : BayesianSMM, SMM or NVDM
             Fitted; it never sees the labels.
         counts : sparse matrix of shape (n_documents, n_features)
-            Word counts; or a GaussianPosterior, what the model gave for them.
+            Word counts; or a GaussianPosterior, what the model returned for them.
         labels : sequence of str
             One per document.
         kind : {"glcu", "glc", "lr"}
-            Which classifier; ``"glcu"`` needs a model that gives Gaussians.
+            Which classifier; ``"glcu"`` needs a model that infers Gaussians.
         """
         if kind not in KINDS:
             raise InputError(f"`kind` must be one of {', '.join(KINDS)}, got {kind!r}")
@@ -112,7 +112,7 @@ class TopicClassifier:
         return topics
 
     def embed(self, counts: Any) -> GaussianPosterior | NDArray[Any]:
-        """Embed documents by the model: Gaussians, or points if it gives those."""
+        """Return the embeddings of documents: Gaussians, or points if it has those."""
         if self.model.gives_points:
             return self.model.transform(counts)
         return self.model.posterior(counts)
@@ -165,22 +165,15 @@ class TopicClassifier:
         """Read what :meth:`save` wrote; no code is run."""
         stored = read_model(folder, cls.__name__)
         try:
-            about = _in_words_of_today(stored.config["classifier"])
+            about = _with_current_names(stored.config["classifier"])
             embedding = stored.config["embedding"]
-            arrays = {
-                k.removeprefix("embedding."): v
-                for k, v in stored.arrays.items()
-                if k.startswith("embedding.")
-            }
-            part = StoredModel(embedding["kind"], embedding, arrays, stored.vocabulary)
+            arrays = _named(stored.arrays, "embedding.")
+            kind, words = embedding["kind"], stored.vocabulary
+            stored_model = StoredModel(kind, embedding, arrays, words)
             classifier = KINDS[about["kind"]](**about["parameters"])
             classifier.classes_ = np.asarray(about["classes"])
             classifier.n_features_in_ = about["n_features_in_"]
-            own = {
-                k.removeprefix("classifier."): v
-                for k, v in stored.arrays.items()
-                if k.startswith("classifier.")
-            }
+            own = _named(stored.arrays, "classifier.")
             if about["kind"] == "lr":
                 _restore_logistic(classifier, own)
             else:
@@ -188,11 +181,11 @@ class TopicClassifier:
                     setattr(classifier, name, own[name])
         except (KeyError, TypeError) as error:
             raise InputError(f"{folder}/config.json is damaged: {error}") from error
-        model = restore_model(part, folder)
+        model = restore_model(stored_model, folder)
         return cls(model, classifier, about["kind"])
 
 
-def _in_words_of_today(about: dict[str, Any]) -> dict[str, Any]:
+def _with_current_names(about: dict[str, Any]) -> dict[str, Any]:
     """Describe a classifier that an earlier version wrote as `save` does now."""
     if about["kind"] != "glcu":
         return about
@@ -208,6 +201,15 @@ def _in_words_of_today(about: dict[str, Any]) -> dict[str, Any]:
         kept = {name: parameters[name] for name in ("priors", "regularization")}
         return {**about, "kind": "glc", "parameters": kept}
     return about
+
+
+def _named(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays whose names have the prefix, without it."""
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
 
 
 def _restore_logistic(classifier: Any, arrays: dict[str, NDArray[Any]]) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, validate_data
 
 from docsigma._devices import choose_device
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["UncertainGaussianClassifier"]
 
-# A model may leave components unused, whose means are all but constant. Next to their
-# uncertainties, a floor that follows the means alone is lost in rounding.
+# Least scale of a feature, relative to its mean uncertainty. Means of components that a
+# model left unused hardly vary: a floor that follows them would be lost in rounding.
 _LEAST_SCALE = 1e-8
 
 
@@ -61,8 +63,8 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         What the columns of an array hold, in the words of a model's ``output``.
         ``"mean"``: means that are known exactly. ``"mean_variance"``: means in the
         first half of the columns, variances in the second. It may change after
-        `fit`. A posterior with ``mean`` and ``variance`` or ``covariance`` brings its
-        uncertainty in either layout.
+        `fit`. A posterior with ``mean`` and ``variance`` or ``covariance`` has its
+        uncertainty whatever the layout.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or None
         Class priors; the array follows the sorted classes, None is
         ``"empirical"``: the classes' shares of the training weight.
@@ -72,9 +74,9 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         means hardly vary next to its uncertainties is scaled by these.) The
         likelihood is then the largest of all covariances above the floor.
     tol : float
-        EM ends when the mean log likelihood of a document gains less, in nats.
+        EM ends when the mean log likelihood per document gains less, in nats.
     max_iter : int
-        Most passes over the documents.
+        Largest number of passes over the documents.
     accelerate : bool
         Try a Fisher-scoring step first and keep it when the likelihood does not
         fall; else take the EM step. False is the paper's EM throughout. Both rise
@@ -96,7 +98,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
     covariance_, precision_ : ndarray of shape (n_components, n_components)
         Shared within-class covariance :math:`D^{-1}` and precision :math:`D`.
     log_likelihood_history_ : ndarray
-        Mean log likelihood of a document under GLC's solution and after each
+        Mean log likelihood per document under GLC's solution and after each
         step that was kept; it never falls.
     n_iter_ : int
         Passes over the documents after the first, rejected steps included.
@@ -131,6 +133,14 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
     array(['yes'], dtype='<U3')
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseGaussianClassifier._parameter_constraints,
+        "layout": [StrOptions({"mean", "mean_variance"})],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "accelerate": ["boolean"],
+        "device": [str],
+    }
     n_iter_: int
     converged_: bool
     log_likelihood_history_: NDArray[np.float64]
@@ -154,6 +164,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         self.accelerate = accelerate
         self.device = device
 
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Estimate class means and the shared covariance by EM.
 
@@ -173,13 +184,12 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         self
             The trained classifier.
         """
-        floor = self._check_parameters()
         if is_posterior(X):
             if y is None:
                 raise InputError("`y` is missing: the classifier needs labels")
             documents = UncertainDocuments.from_posterior(X)
             n_components = documents.mean.shape[1]
-            self.n_features_in_ = self._columns_per_component() * n_components
+            self.n_features_in_ = self._n_columns(n_components)
             # A posterior has no names, those of an earlier `fit` hold no more.
             if hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
@@ -189,7 +199,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
             labels = TrainingLabels.check(y, len(X), sample_weight)
             documents = self._from_array(X)
         documents = documents.take(labels.kept)
-        start = GaussianLinearClassifier(regularization=floor)
+        start = GaussianLinearClassifier(regularization=self.regularization)
         start.fit(documents.mean, labels.codes, labels.weights)
         means, covariance = start.means_, start.covariance_
         if documents.spread is None:
@@ -260,7 +270,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
             warnings.warn(
                 f"EM did not converge in `max_iter` = {self.max_iter} passes; the "
                 "last one may still have gained more than `tol` = "
-                f"{self.tol} nats a document",
+                f"{self.tol} nats per document",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -268,26 +278,9 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         self.log_likelihood_history_ = np.array(history)
         return means, covariance
 
-    def _check_parameters(self) -> float:
-        self._columns_per_component()
-        if not isinstance(self.tol, Real) or not self.tol >= 0:
-            raise InputError(f"`tol` must not be negative, got {self.tol!r}")
-        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
-            raise InputError(f"`max_iter` must be at least 1, got {self.max_iter!r}")
-        return self._check_regularization()
-
-    def _columns_per_component(self) -> int:
-        if self.layout == "mean":
-            return 1
-        if self.layout == "mean_variance":
-            return 2
-        raise InputError(
-            f"`layout` must be 'mean' or 'mean_variance', got {self.layout!r}"
-        )
-
-    def _n_columns(self) -> int:
-        """Return how many columns an array needs after `fit`."""
-        return self._columns_per_component() * int(self.means_.shape[1])
+    def _n_columns(self, n_components: int) -> int:
+        """Return how many columns an array of such embeddings has."""
+        return n_components if self.layout == "mean" else 2 * n_components
 
     def _documents(self, X: Any) -> UncertainDocuments:
         if not is_posterior(X):
@@ -307,7 +300,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         X = check_array(
             X, dtype=np.float64, ensure_all_finite=False, estimator=self, input_name="X"
         )
-        given, needed = X.shape[1], self._n_columns()
+        given, needed = X.shape[1], self._n_columns(self.means_.shape[1])
         if given == needed:
             return np.asarray(X)
         hint = ""

@@ -8,6 +8,7 @@ import numpy as np
 
 from docsigma._files import atomic_file
 from docsigma.exceptions import InputError
+from docsigma.metrics.plots import PALETTE, new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from docsigma.posterior import GaussianPosterior
 
 __all__ = [
+    "PALETTE",
     "blank",
     "bound_over_time",
     "document_map",
@@ -26,28 +28,12 @@ __all__ = [
     "variance_against_length",
 ]
 
-# Okabe and Ito's palette: told apart by readers with any kind of colour vision.
-PALETTE = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#D55E00",
-    "#CC79A7",
-    "#56B4E9",
-    "#B8A800",
-    "#000000",
-)
-
 
 def blank(
     width: float = 6.4, height: float = 4.2, n_panels: int | None = None
 ) -> tuple[Figure, Any]:
-    """Give an empty figure and its axes, or a list of axes side by side."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise InputError("plots need: pip install docsigma[plots]") from error
-    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    """Return an empty figure and its axes, or a list of axes side by side."""
+    figure = new_figure(width, height)
     panels = figure.subplots(1, n_panels or 1, squeeze=False)[0]
     for axes in panels:
         axes.spines[["top", "right"]].set_visible(False)
@@ -55,7 +41,7 @@ def blank(
 
 
 def save_figures(figures: Mapping[str, Figure], folder: Path) -> list[str]:
-    """Write figures under their names, each whole or not at all; give the paths."""
+    """Write figures to files by name, each whole or not at all; return the paths."""
     for name, figure in figures.items():
         with atomic_file(folder / name) as temporary:
             figure.savefig(temporary)
@@ -63,7 +49,7 @@ def save_figures(figures: Mapping[str, Figure], folder: Path) -> list[str]:
 
 
 def bound_over_time(history: Sequence[dict[str, Any]], n_tokens: int) -> Figure:
-    """Draw the bound a token, and the KL, over the seconds of a training.
+    """Draw the bound per token, and the KL, over the seconds of a training.
 
     Parameters
     ----------
@@ -152,7 +138,7 @@ def document_map(
     posterior : GaussianPosterior
         Of the documents.
     labels : sequence of str
-        One a document; decides the colours.
+        One per document; decides the colours.
     n_labels : int, default=7
         How many of the most frequent labels are drawn.
     n_ellipses : int, default=120

@@ -11,15 +11,15 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["check_labels", "check_probabilities"]
+__all__ = ["check_probabilities"]
 
 
-def check_labels(
+def _columns_of(
     labels: Any, n_documents: int, n_classes: int, classes: Any = None
 ) -> NDArray[np.intp]:
-    """Index of the column of each label.
+    """Return the column of each label.
 
-    Labels are names out of `classes`, or column numbers where there are none.
+    Labels are names out of `classes`, or column numbers without `classes`.
     """
     labels = np.asarray(labels)
     if labels.shape != (n_documents,):
@@ -55,22 +55,29 @@ def check_labels(
 
 
 def check_probabilities(
-    probabilities: Any, labels: Any, classes: Any = None
+    probabilities: Any, labels: Any, classes: Any = None, *, log: bool = False
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Probabilities, documents x classes, whose rows add up to 1, and label codes."""
+    """Return the probabilities as an array, and the column of each label.
+
+    Rows must add up to 1; those of logarithms are only checked to be at most 0.
+    """
     values = np.asarray(probabilities, dtype=np.float64)
     if values.ndim != 2 or 0 in values.shape:
         raise InputError(
             f"`probabilities` must be documents x classes, got the shape {values.shape}"
         )
-    codes = check_labels(labels, len(values), values.shape[1], classes)
-    bad = np.argwhere(~((values >= 0) & (values <= 1 + 1e-6)))
-    if len(bad):
-        row, column = bad[0]
+    codes = _columns_of(labels, len(values), values.shape[1], classes)
+    # Rounding may take a float32 probability of 1 this far above it.
+    within = values <= 1e-6 if log else (values >= 0) & (values <= 1 + 1e-6)
+    if not within.all():
+        row, column = np.argwhere(~within)[0]
+        rule = "log probabilities are not above 0"
         raise InputError(
             f"`probabilities` has {values[row, column]} in row {row}, column "
-            f"{column}; probabilities lie between 0 and 1"
+            f"{column}; {rule if log else 'probabilities lie between 0 and 1'}"
         )
+    if log:
+        return values, codes
     sums = values.sum(axis=1)
     # Float32 probabilities of a few thousand classes add up to this.
     row = int(np.abs(sums - 1).argmax())

@@ -53,20 +53,16 @@ def reliability_curve(
     *,
     classes: Any = None,
 ) -> ReliabilityCurve:
-    """Confidence and accuracy of the most probable class, in bins.
+    """Return confidence and accuracy of the most probable class, in bins.
 
     Parameters
     ----------
-    probabilities : array-like of shape (n_documents, n_classes)
-        Predicted probabilities.
-    labels : array-like of shape (n_documents,)
-        True classes: column numbers, or names out of `classes`.
+    probabilities, labels, classes
+        As for :func:`~docsigma.metrics.classification.accuracy`.
     n_bins : int
         Number of bins; equal quantiles are merged into fewer.
     strategy : {"uniform", "quantile"}
         Bins of equal width between 0 and 1, or of equally many predictions.
-    classes : array-like of shape (n_classes,), optional
-        Names of the columns, as a classifier's ``classes_``.
 
     Returns
     -------
@@ -95,7 +91,7 @@ def expected_calibration_error(
     *,
     classes: Any = None,
 ) -> float:
-    r"""Gap between confidence and accuracy, averaged over documents.
+    r"""Return the gap between confidence and accuracy, averaged over documents.
 
     .. math::
 
@@ -104,19 +100,15 @@ def expected_calibration_error(
 
     Parameters
     ----------
-    probabilities : array-like of shape (n_documents, n_classes)
-        Predicted probabilities.
-    labels : array-like of shape (n_documents,)
-        True classes: column numbers, or names out of `classes`.
+    probabilities, labels, classes
+        As for :func:`~docsigma.metrics.classification.accuracy`.
     n_bins : int
         Number of bins.
     strategy : {"uniform", "quantile"}
         Bins of equal width between 0 and 1, or of equally many predictions.
     scope : {"top_label", "classwise"}
-        Judge the most probable class only, or each class's probability on its
-        own and average over classes.
-    classes : array-like of shape (n_classes,), optional
-        Names of the columns, as a classifier's ``classes_``.
+        The error of the most probable class only, or that of each class's
+        probability, averaged over classes.
 
     Returns
     -------

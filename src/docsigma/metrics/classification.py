@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from docsigma.exceptions import InputError
-from docsigma.metrics._probabilities import check_labels, check_probabilities
+from docsigma.metrics._probabilities import check_probabilities
 
 __all__ = ["accuracy", "brier_score", "cross_entropy"]
 
 
 def accuracy(probabilities: Any, labels: Any, *, classes: Any = None) -> float:
-    """Share of documents whose most probable class is the right one.
+    """Return the share of documents whose most probable class is the right one.
 
     Parameters
     ----------
@@ -41,22 +40,18 @@ def accuracy(probabilities: Any, labels: Any, *, classes: Any = None) -> float:
 def cross_entropy(
     probabilities: Any, labels: Any, *, classes: Any = None, log: bool = False
 ) -> float:
-    r"""Mean :math:`-\log p(\text{true class})`, in nats.
+    r"""Return the mean :math:`-\log p(\text{true class})`, in nats.
 
     A probability of zero counts as the smallest normal float64, 708 nats, so that
-    one document that underflowed does not make the mean infinite. Log
-    probabilities that are finite are taken as they are.
+    one document that underflowed does not make the mean infinite. Finite log
+    probabilities are taken as they are.
 
     Parameters
     ----------
-    probabilities : array-like of shape (n_documents, n_classes)
-        Predicted probabilities, or their logarithms if `log`.
-    labels : array-like of shape (n_documents,)
-        True classes: column numbers, or names out of `classes`.
-    classes : array-like of shape (n_classes,), optional
-        Names of the columns, as a classifier's ``classes_``.
+    probabilities, labels, classes
+        As for :func:`~docsigma.metrics.classification.accuracy`.
     log : bool
-        Whether `probabilities` holds logarithms, which cannot underflow.
+        Whether `probabilities` are logarithms, which cannot underflow.
 
     Returns
     -------
@@ -70,32 +65,20 @@ def cross_entropy(
     >>> cross_entropy([[-1000.0, 0.0]], [0], log=True)
     1000.0
     """
-    lowest = float(np.log(np.finfo(np.float64).tiny))
-    if not log:
-        values, codes = check_probabilities(probabilities, labels, classes)
-        chosen = values[np.arange(len(codes)), codes]
+    values, codes = check_probabilities(probabilities, labels, classes, log=log)
+    chosen = values[np.arange(len(codes)), codes]
+    lowest = np.log(np.finfo(np.float64).tiny)
+    if log:
+        nats = -np.where(np.isneginf(chosen), lowest, chosen)
+    else:
         with np.errstate(divide="ignore"):
             nats = -np.maximum(np.log(chosen), lowest)
-        return float(nats.mean()) + 0.0
-    values = np.asarray(probabilities, dtype=np.float64)
-    if values.ndim != 2 or 0 in values.shape:
-        raise InputError(
-            f"`probabilities` must be documents x classes, got the shape {values.shape}"
-        )
-    codes = check_labels(labels, len(values), values.shape[1], classes)
-    bad = np.argwhere(np.isnan(values) | (values > 1e-6))
-    if len(bad):
-        row, column = bad[0]
-        raise InputError(
-            f"`probabilities` has {values[row, column]} in row {row}, column "
-            f"{column}; log probabilities are not above 0"
-        )
-    chosen = values[np.arange(len(codes)), codes]
-    return float(-np.where(np.isneginf(chosen), lowest, chosen).mean()) + 0.0
+    # Not -0.0 where every document is certain and right.
+    return float(nats.mean()) + 0.0
 
 
 def brier_score(probabilities: Any, labels: Any, *, classes: Any = None) -> float:
-    r"""Mean squared distance to the truth, summed over classes.
+    r"""Return the mean squared distance to the truth, summed over classes.
 
     .. math::
         \frac1n \sum_d \sum_\ell (p_{d\ell} - [\ell = y_d])^2,
@@ -104,12 +87,8 @@ def brier_score(probabilities: Any, labels: Any, *, classes: Any = None) -> floa
 
     Parameters
     ----------
-    probabilities : array-like of shape (n_documents, n_classes)
-        Predicted probabilities.
-    labels : array-like of shape (n_documents,)
-        True classes: column numbers, or names out of `classes`.
-    classes : array-like of shape (n_classes,), optional
-        Names of the columns, as a classifier's ``classes_``.
+    probabilities, labels, classes
+        As for :func:`~docsigma.metrics.classification.accuracy`.
 
     Returns
     -------

@@ -34,7 +34,7 @@ class Perplexity:
     estimator : str
         How the evidence was estimated.
     n_draws : int
-        Draws a document.
+        Draws per document.
     n_documents, n_tokens : int
         What was counted: documents with at least one known word, and their tokens.
     n_empty : int
@@ -44,7 +44,7 @@ class Perplexity:
     maximum_likelihood_corpus, maximum_likelihood_per_document : float
         The same of each document's own word frequencies: what none can beat.
     log_evidence : array of shape (all documents,)
-        One number a document, in nats.
+        One number per document, in nats.
     """
 
     corpus: float
@@ -62,19 +62,19 @@ class Perplexity:
     log_evidence: NDArray[np.float64] = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the numbers as a JSON-safe dictionary, without `log_evidence`."""
+        """Return the numbers as a JSON-safe dictionary, without `log_evidence`."""
         return {k: v for k, v in self.__dict__.items() if k != "log_evidence"}
 
 
 def unigram_likelihood(
     counts: csr_matrix, log_unigram: NDArray[np.floating[Any]]
 ) -> NDArray[np.float64]:
-    """Log likelihood of each document under one distribution for all."""
+    """Return the log likelihood of each document under one distribution for all."""
     return np.asarray(counts.astype(np.float64) @ log_unigram, dtype=np.float64)
 
 
 def maximum_likelihood(counts: csr_matrix) -> NDArray[np.float64]:
-    """Log likelihood of each document under its own word frequencies.
+    """Return the log likelihood of each document under its own word frequencies.
 
     Examples
     --------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.metrics import ConfusionMatrixDisplay, confusion_matrix
 
 from docsigma.exceptions import InputError
 from docsigma.metrics._probabilities import check_probabilities
@@ -17,19 +18,32 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
+    "PALETTE",
+    "new_figure",
     "plot_confusion_matrix",
     "plot_cross_entropy_by_length",
     "plot_reliability",
     "plot_risk_coverage",
 ]
 
-_BLUE, _GREY, _RED = "#3b6ea5", "#8c8c8c", "#c0504d"
-# Hues that stay apart for the colour-blind, and in grey by their line styles.
-_COLOURS = ("#3b6ea5", "#d98c21", "#3f8f5f", "#a0457e", "#6b6b6b", "#2aa5b0")
+# Okabe and Ito's palette: told apart by readers with any kind of colour vision, and in
+# grey by the line styles.
+PALETTE = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#D55E00",
+    "#CC79A7",
+    "#56B4E9",
+    "#B8A800",
+    "#000000",
+)
 _STYLES = ("-", "--", "-.", ":")
+_GREY = "#8c8c8c"
 
 
-def _new_figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure, of a size in inches, that pyplot does not know of."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -37,15 +51,23 @@ def _new_figure(width: float, height: float) -> Figure:
         raise InputError(
             "figures need matplotlib: pip install docsigma[plots]"
         ) from error
-    figure = Figure(figsize=(width, height), dpi=120, layout="constrained")
+    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
-def _tidy(axes: Any) -> None:
+def _add_grid(axes: Any) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(True, color="#e4e4e4", linewidth=0.8)
     axes.set_axisbelow(True)
+
+
+def _line(index: int) -> dict[str, Any]:
+    """Return colour and style of the line number `index`."""
+    return {
+        "color": PALETTE[index % len(PALETTE)],
+        "linestyle": _STYLES[index % len(_STYLES)],
+    }
 
 
 def plot_reliability(
@@ -60,14 +82,10 @@ def plot_reliability(
 
     Parameters
     ----------
-    probabilities : array-like of shape (n_documents, n_classes)
-        Predicted probabilities.
-    labels : array-like of shape (n_documents,)
-        True classes: column numbers, or names out of `classes`.
+    probabilities, labels, classes
+        As for :func:`~docsigma.metrics.classification.accuracy`.
     n_bins : int
         Bins of equal width.
-    classes : array-like of shape (n_classes,), optional
-        Names of the columns, as a classifier's ``classes_``.
     title : str, optional
         Heading of the figure.
 
@@ -77,7 +95,7 @@ def plot_reliability(
         The figure; ``figure.savefig("reliability.png")`` writes it.
     """
     curve = reliability_curve(probabilities, labels, n_bins, classes=classes)
-    figure = _new_figure(5.0, 5.8)
+    figure = new_figure(5.0, 5.8)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     width = np.diff(curve.edges)
     used = curve.counts > 0
@@ -87,7 +105,7 @@ def plot_reliability(
         curve.accuracy[used],
         width[used],
         align="edge",
-        color=_BLUE,
+        color=PALETTE[0],
         edgecolor="white",
         label="accuracy",
     )
@@ -98,9 +116,9 @@ def plot_reliability(
         width[used],
         bottom=curve.accuracy[used],
         align="edge",
-        color=_RED,
+        color=PALETTE[3],
         alpha=0.3,
-        edgecolor=_RED,
+        edgecolor=PALETTE[3],
         linewidth=0.8,
         label="gap to confidence",
     )
@@ -115,7 +133,7 @@ def plot_reliability(
     lower.bar(left, share, width, align="edge", color=_GREY, edgecolor="white")
     lower.set(xlabel="confidence (largest probability)", ylabel="share")
     for axes in (upper, lower):
-        _tidy(axes)
+        _add_grid(axes)
     figure.align_ylabels()
     return figure
 
@@ -133,28 +151,25 @@ def plot_risk_coverage(
     ----------
     probabilities : array-like of shape (n_documents, n_classes) or mapping
         Predicted probabilities, or those of several classifiers by their names.
-    labels : array-like of shape (n_documents,)
-        True classes: column numbers, or names out of `classes`.
-    classes : array-like of shape (n_classes,), optional
-        Names of the columns, as a classifier's ``classes_``.
+    labels, classes
+        As for :func:`~docsigma.metrics.classification.accuracy`.
     title : str, optional
         Heading of the figure.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The figure.
+        With one line per classifier.
     """
     named = probabilities if hasattr(probabilities, "items") else {"": probabilities}
-    figure = _new_figure(5.6, 4.2)
+    figure = new_figure(5.6, 4.2)
     axes = figure.subplots()
     for index, (name, values) in enumerate(named.items()):
         curve = risk_coverage_curve(values, labels, classes=classes)
         axes.plot(
             curve.coverage,
             curve.risk,
-            color=_COLOURS[index % len(_COLOURS)],
-            linestyle=_STYLES[index % len(_STYLES)],
+            **_line(index),
             linewidth=1.8,
             label=f"{name} (area {curve.area:.3f})".strip(),
         )
@@ -163,7 +178,7 @@ def plot_risk_coverage(
     axes.set_ylabel("error rate among them")
     axes.set_title(title if title is not None else "Risk and coverage")
     axes.legend(loc="upper left", frameon=False)
-    _tidy(axes)
+    _add_grid(axes)
     return figure
 
 
@@ -178,12 +193,8 @@ def plot_confusion_matrix(
 
     Parameters
     ----------
-    probabilities : array-like of shape (n_documents, n_classes)
-        Predicted probabilities.
-    labels : array-like of shape (n_documents,)
-        True classes: column numbers, or names out of `classes`.
-    classes : array-like of shape (n_classes,), optional
-        Names of the columns, as a classifier's ``classes_``.
+    probabilities, labels, classes
+        As for :func:`~docsigma.metrics.classification.accuracy`.
     title : str, optional
         Heading of the figure.
 
@@ -196,34 +207,30 @@ def plot_confusion_matrix(
     n = values.shape[1]
     names = [str(name) for name in (range(n) if classes is None else classes)]
     names = [name if len(name) <= 28 else name[:27] + "…" for name in names]
-    counts = np.zeros((n, n))
-    np.add.at(counts, (codes, values.argmax(axis=1)), 1)
-    totals = counts.sum(axis=1, keepdims=True)
-    percent = 100 * counts / np.maximum(totals, 1)
     # Room for the cells and for the longest name on both sides.
     names_inches = 0.075 * max(len(name) for name in names)
     side = max(2.6, 0.29 * n)
-    figure = _new_figure(side + names_inches + 1.7, side + names_inches + 1.0)
+    figure = new_figure(side + names_inches + 1.7, side + names_inches + 1.0)
     axes = figure.subplots()
-    image = axes.imshow(percent, cmap="Blues", vmin=0, vmax=100)
-    axes.set_xticks(range(n), names, rotation=90, fontsize=8)
-    axes.set_yticks(range(n), names, fontsize=8)
-    axes.set_xticks(np.arange(n + 1) - 0.5, minor=True)
-    axes.set_yticks(np.arange(n + 1) - 0.5, minor=True)
-    axes.grid(which="minor", color="white", linewidth=0.6)
-    axes.tick_params(which="both", length=0)
+    guesses = values.argmax(axis=1)
+    percent = 100 * confusion_matrix(codes, guesses, labels=range(n), normalize="true")
+    drawn = ConfusionMatrixDisplay(percent, display_labels=names).plot(
+        ax=axes,
+        cmap="Blues",
+        values_format=".0f",
+        xticks_rotation="vertical",
+        colorbar=False,
+        im_kw={"vmin": 0, "vmax": 100},
+        text_kw={"fontsize": 7},
+    )
+    for text, value in zip(drawn.text_.flat, percent.flat, strict=True):
+        text.set_visible(value >= 0.5)
+    axes.tick_params(labelsize=8, length=0)
     axes.spines[:].set_visible(False)
-    for row, column in np.argwhere(percent >= 0.5):
-        value = percent[row, column]
-        colour = "white" if value > 55 else "#303030"
-        axes.text(
-            column, row, f"{value:.0f}", ha="center", va="center", fontsize=7, c=colour
-        )
     axes.set(xlabel="predicted class", ylabel="true class")
     axes.set_title(title if title is not None else "Confusion matrix")
-    bar = figure.colorbar(image, ax=axes, shrink=0.6, aspect=25, pad=0.02)
+    bar = figure.colorbar(drawn.im_, ax=axes, shrink=0.6, aspect=25, pad=0.02)
     bar.set_label("% of the true class")
-    bar.outline.set_visible(False)
     return figure
 
 
@@ -242,14 +249,12 @@ def plot_cross_entropy_by_length(
     ----------
     log_probabilities : array-like of shape (n_documents, n_classes) or mapping
         Predicted log probabilities, or those of several classifiers by name.
-    labels : array-like of shape (n_documents,)
-        True classes: column numbers, or names out of `classes`.
+    labels, classes
+        As for :func:`~docsigma.metrics.classification.accuracy`.
     n_tokens : array-like of shape (n_documents,)
         Lengths of the documents, not negative.
     n_bins : int
         Number of bins.
-    classes : array-like of shape (n_classes,), optional
-        Names of the columns, as a classifier's ``classes_``.
     title : str, optional
         Heading of the figure.
 
@@ -273,7 +278,7 @@ def plot_cross_entropy_by_length(
     edges = np.unique(np.quantile(lengths, np.linspace(0, 1, n_bins + 1)))
     bins = np.searchsorted(edges[1:-1], lengths, side="right")
     used = np.unique(bins)
-    figure = _new_figure(5.6, 4.2)
+    figure = new_figure(5.6, 4.2)
     from matplotlib.ticker import LogLocator
 
     axes = figure.subplots()
@@ -292,8 +297,7 @@ def plot_cross_entropy_by_length(
             marker="o",
             markersize=4,
             capsize=2,
-            color=_COLOURS[index % len(_COLOURS)],
-            linestyle=_STYLES[index % len(_STYLES)],
+            **_line(index),
             label=f"{name} (mean {nats.mean():.2f})".strip(),
         )
     axes.set_xscale("log")
@@ -304,5 +308,5 @@ def plot_cross_entropy_by_length(
     axes.set(xlabel="tokens in the document", ylabel="cross-entropy (nats)")
     axes.set_title(title if title is not None else "Cross-entropy by document length")
     axes.legend(frameon=False)
-    _tidy(axes)
+    _add_grid(axes)
     return figure

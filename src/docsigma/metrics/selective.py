@@ -41,22 +41,18 @@ class RiskCoverageCurve:
 def risk_coverage_curve(
     probabilities: Any, labels: Any, *, confidence: Any = None, classes: Any = None
 ) -> RiskCoverageCurve:
-    """Error rate when only the most confident documents are answered.
+    """Return the error rate when only the most confident documents are answered.
 
     Documents of equal confidence are taken together: each counts with their mean
     error, so that the curve does not depend on the documents' order.
 
     Parameters
     ----------
-    probabilities : array-like of shape (n_documents, n_classes)
-        Predicted probabilities.
-    labels : array-like of shape (n_documents,)
-        True classes: column numbers, or names out of `classes`.
+    probabilities, labels, classes
+        As for :func:`~docsigma.metrics.classification.accuracy`.
     confidence : array-like of shape (n_documents,), optional
         What to rank documents by, highest first; by default the largest
         probability. The negative total variance of an embedding is another choice.
-    classes : array-like of shape (n_classes,), optional
-        Names of the columns, as a classifier's ``classes_``.
 
     Returns
     -------
@@ -99,21 +95,17 @@ def accuracy_at_coverage(
     confidence: Any = None,
     classes: Any = None,
 ) -> float:
-    """Accuracy among the most confident share of the documents.
+    """Return the accuracy among the most confident share of the documents.
 
     Parameters
     ----------
-    probabilities : array-like of shape (n_documents, n_classes)
-        Predicted probabilities.
-    labels : array-like of shape (n_documents,)
-        True classes: column numbers, or names out of `classes`.
+    probabilities, labels, classes
+        As for :func:`~docsigma.metrics.classification.accuracy`.
     coverage : float
         Share of documents to answer, above 0 and at most 1; at least that many
         documents are answered.
     confidence : array-like of shape (n_documents,), optional
         What to rank documents by; by default the largest probability.
-    classes : array-like of shape (n_classes,), optional
-        Names of the columns, as a classifier's ``classes_``.
 
     Returns
     -------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
+from torch.optim.adam import adam
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -13,7 +14,7 @@ __all__ = ["Adam", "OrthantAdam", "pseudo_gradient"]
 
 
 class Adam:
-    """Gradient ascent with Adam's moments (Kingma and Ba, 2015) on one tensor.
+    """Gradient ascent on one tensor, by the steps of torch's Adam.
 
     Parameters
     ----------
@@ -21,57 +22,44 @@ class Adam:
         The tensor to move.
     learning_rate : float
         Step size.
-    betas : tuple of two floats, default=(0.9, 0.999)
-        Decay of the two moments.
-    epsilon : float, default=1e-8
-        Added to the root of the second moment.
     """
 
-    def __init__(
-        self,
-        like: Tensor,
-        learning_rate: float,
-        betas: tuple[float, float] = (0.9, 0.999),
-        epsilon: float = 1e-8,
-    ) -> None:
+    def __init__(self, like: Tensor, learning_rate: float) -> None:
         self.learning_rate = learning_rate
-        self.betas = betas
-        self.epsilon = epsilon
         self.first = torch.zeros_like(like)
         self.second = torch.zeros_like(like)
-        self.n_steps = 0
-
-    def _accumulate(self, gradient: Tensor) -> None:
-        beta1, beta2 = self.betas
-        self.n_steps += 1
-        self.first.mul_(beta1).add_(gradient, alpha=1 - beta1)
-        self.second.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-
-    def _step(self) -> Tensor:
-        beta1, beta2 = self.betas
-        scale = (self.second / (1 - beta2**self.n_steps)).sqrt_().add_(self.epsilon)
-        rate = self.learning_rate / (1 - beta1**self.n_steps)
-        return (self.first / scale).mul_(rate)
+        self.n_steps = torch.zeros(())
 
     def ascend(self, parameter: Tensor, gradient: Tensor) -> None:
         """Move `parameter` in place one step up `gradient`."""
-        self._accumulate(gradient)
-        parameter.add_(self._step())
+        adam(
+            [parameter],
+            [gradient],
+            [self.first],
+            [self.second],
+            [],
+            [self.n_steps],
+            amsgrad=False,
+            beta1=0.9,
+            beta2=0.999,
+            lr=self.learning_rate,
+            weight_decay=0.0,
+            eps=1e-8,
+            maximize=True,
+        )
 
     def state(self) -> dict[str, Tensor]:
         """Return what a checkpoint must hold."""
-        steps = torch.tensor(self.n_steps, dtype=torch.int64)
-        return {"first": self.first, "second": self.second, "n_steps": steps}
+        return {"first": self.first, "second": self.second, "n_steps": self.n_steps}
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Restore the state that :meth:`state` returned."""
-        self.first.copy_(state["first"])
-        self.second.copy_(state["second"])
-        self.n_steps = int(state["n_steps"])
+        for name, tensor in self.state().items():
+            tensor.copy_(state[name])
 
 
 def pseudo_gradient(parameter: Tensor, gradient: Tensor, l1: float) -> Tensor:
-    r"""Gradient of ``smooth - l1 * |parameter|``; at zero, the one of least size.
+    r"""Return the gradient of ``smooth - l1 * |parameter|``; at zero, the smallest one.
 
     Off zero it is :math:`\nabla - \omega\,\mathrm{sign}(t)`; at zero it is
     :math:`\nabla` shrunk by :math:`\omega`, so nothing inside the dead zone
@@ -93,16 +81,14 @@ class OrthantAdam(Adam):
     Each step follows the pseudo-gradient, and a coordinate that would change sign
     stops at zero (the paper's orthant projection). One thing differs from the
     paper: Adam's momentum would carry a coordinate out of zero again although its
-    pseudo-gradient is nothing. Here a coordinate at zero loses its momentum, keeps
+    pseudo-gradient is zero. Here a coordinate at zero loses its momentum, keeps
     its second moment, and moves only when the pseudo-gradient leaves the dead zone,
     and only to that side.
 
     Parameters
     ----------
-    like : Tensor
-        The tensor to move.
-    learning_rate : float
-        Step size.
+    like, learning_rate
+        As for :class:`Adam`.
     l1 : float
         :math:`\omega`, the weight of the absolute values.
     """
@@ -112,15 +98,14 @@ class OrthantAdam(Adam):
         self.l1 = l1
 
     def ascend(self, parameter: Tensor, gradient: Tensor) -> None:
-        """Move `parameter` in place one step up ``gradient``, less the penalty's."""
+        """Move `parameter` in place up `gradient`, less that of the penalty."""
         gradient = pseudo_gradient(parameter, gradient, self.l1)
         # At zero the side to move to is the pseudo-gradient's; elsewhere one's own.
         # In the dead zone there is no side, and the second moment waits.
         side = torch.where(parameter == 0, gradient, parameter).sign_()
-        waiting = torch.where(side == 0, self.second, 0.0)
-        self._accumulate(gradient)
-        self.second.copy_(torch.where(side == 0, waiting, self.second))
-        parameter.add_(self._step())
+        before = self.second.clone()
+        super().ascend(parameter, gradient)
+        self.second.copy_(torch.where(side == 0, before, self.second))
         kept = (side * parameter > 0).to(parameter.dtype)
         parameter.mul_(kept)
         self.first.mul_(kept)

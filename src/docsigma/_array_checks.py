@@ -1,0 +1,52 @@
+"""Checks of the arrays that a Gaussian is made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["check_all", "check_finite", "check_shape", "floats"]
+
+
+def floats(name: str, values: ArrayLike, n_dimensions: int) -> NDArray[Any]:
+    """Return a finite array of floats, a copy of `values`, of `n_dimensions`."""
+    array = np.array(values)
+    if array.ndim != n_dimensions:
+        raise InputError(
+            f"`{name}` must have {n_dimensions} dimensions, got {array.ndim}"
+        )
+    if not np.issubdtype(array.dtype, np.floating):
+        array = array.astype(np.float64)
+    check_finite(f"`{name}`", array)
+    return array
+
+
+def check_shape(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:
+    """Refuse an array of another shape."""
+    if array.shape != shape:
+        raise InputError(f"`{name}` must have the shape {shape}, got {array.shape}")
+
+
+def check_finite(what: str, array: NDArray[Any]) -> None:
+    """Refuse an array with an infinite number or NaN, and say where the first is."""
+    if not np.isfinite(array).all():
+        place = np.argwhere(~np.isfinite(array))[0].tolist()
+        where = f" at {place}" if place else ""
+        raise InputError(f"{what} must be finite, got {array[tuple(place)]}{where}")
+
+
+def check_all(
+    name: str, array: NDArray[Any], allowed: NDArray[np.bool_], rule: str
+) -> None:
+    """Refuse an array with an entry that is not `allowed`, and say where it is."""
+    if not allowed.all():
+        place = tuple(np.argwhere(~allowed)[0].tolist())
+        axes = zip(("row", "column"), place, strict=False)
+        where = ", ".join(f"{axis} {index}" for axis, index in axes)
+        raise InputError(f"`{name}` must {rule}, got {array[place]:g} in {where}")

@@ -14,7 +14,7 @@ from docsigma import InputError, load_corpus
 from docsigma.experiments.early_stopping import EarlyStopping
 from docsigma.models.nvdm import NVDM
 from docsigma.trainers import nvdm as nvdm_trainer
-from sharding import write
+from storing import write
 
 QUICK = {"hidden_units": 16, "alternate_passes": 2, "learning_rate": 3e-3}
 

@@ -15,6 +15,7 @@ from docsigma.classifiers import (
     SelectedNaiveBayes,
     UncertainGaussianClassifier,
 )
+from docsigma.counts import TokenWeights
 from docsigma.experiments.early_stopping import EarlyStopping
 from docsigma.experiments.reproduce import _ulmfit, related
 from docsigma.experiments.reproduce._models import (
@@ -25,7 +26,6 @@ from docsigma.experiments.reproduce._models import (
 from docsigma.experiments.topic_id import AUTHORS_STEPS, Task, classify, judge
 from docsigma.models import SMM, BayesianSMM
 from docsigma.posterior import GaussianPosterior
-from docsigma.token_weights import TokenWeights
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from docsigma.corpora import ShardedCounts, ShardWriter
+from docsigma.counts import ShardedCounts, ShardWriter
 from peers_machine import OtherWork, describe_run, resident_gib, thread_environment
 
 BLOCK = 16384

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from docsigma.corpora import Documents as Documents
     from docsigma.corpora import load_corpus as load_corpus
     from docsigma.corpora import read_documents as read_documents
+    from docsigma.counts import TokenWeights as TokenWeights
     from docsigma.counts import Vocabulary as Vocabulary
     from docsigma.exceptions import InputError as InputError
     from docsigma.gaussian_prior import GaussianPrior as GaussianPrior
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from docsigma.models import BayesianSMM as BayesianSMM
     from docsigma.models import load_model as load_model
     from docsigma.posterior import GaussianPosterior as GaussianPosterior
-    from docsigma.token_weights import TokenWeights as TokenWeights
 
 __version__ = "0.1.0"
 
@@ -51,7 +51,7 @@ _HOME = {
     "GaussianPrior": "docsigma.gaussian_prior",
     "InputError": "docsigma.exceptions",
     "Perplexity": "docsigma.metrics",
-    "TokenWeights": "docsigma.token_weights",
+    "TokenWeights": "docsigma.counts",
     "TopicClassifier": "docsigma.classifiers",
     "UncertainGaussianClassifier": "docsigma.classifiers",
     "Vocabulary": "docsigma.counts",

@@ -200,7 +200,7 @@ def test_words_of_a_source_that_has_none_are_refused(tmp_path, documents, capsys
 def test_documents_that_change_between_the_passes_are_told(
     tmp_path, documents, capsys, monkeypatch
 ):
-    from docsigma._word_frequencies import WordFrequencies
+    from docsigma.counts import WordFrequencies
 
     plain = WordFrequencies.vocabulary
 

@@ -15,7 +15,7 @@ from docsigma.posteriors import Full
 from docsigma.priors import IsotropicPrior
 from docsigma_paper import NVDM, SMM
 from second_kinds import FixedGaussianLoadings, FullPrior, LowRank, Polya
-from sharding import write
+from storing import write
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, GPU])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from docsigma.corpora import ShardedCounts
+from docsigma.counts import ShardedCounts
 from running import succeed
 
 TEXTS = [

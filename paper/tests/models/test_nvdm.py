@@ -11,10 +11,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from docsigma import InputError, load_corpus
-from docsigma.trainers import nvdm as nvdm_trainer
 from docsigma_paper.early_stopping import EarlyStopping
+from docsigma_paper.models import nvdm_trainer
 from docsigma_paper.models.nvdm import NVDM
-from sharding import write
+from storing import write
 
 QUICK = {"hidden_units": 16, "alternate_passes": 2, "learning_rate": 3e-3}
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.table import Table
 
-    from docsigma.corpora import Documents, ShardedCounts
-    from docsigma.counts import CountedDocuments
+    from docsigma.corpora import Documents
+    from docsigma.counts import CountedDocuments, ShardedCounts
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
@@ -110,7 +110,7 @@ class DocumentOptions:
     def load(self, name: str) -> Documents:
         """Load the documents called `name`: a corpus, a file or a folder."""
         from docsigma.corpora import available_corpora, load_corpus
-        from docsigma.corpora.shards import is_counts_folder
+        from docsigma.counts._shard_manifest import is_counts_folder
 
         if name in {info.name for info in available_corpora()}:
             corpus = load_corpus(name)
@@ -130,8 +130,9 @@ class DocumentOptions:
 
     def open_counts(self, name: str) -> ShardedCounts | None:
         """Open the folder `name` that `count` wrote; None if it is something else."""
-        from docsigma.corpora import ShardedCounts, available_corpora
-        from docsigma.corpora.shards import is_counts_folder
+        from docsigma.corpora import available_corpora
+        from docsigma.counts import ShardedCounts
+        from docsigma.counts._shard_manifest import is_counts_folder
 
         known = {info.name for info in available_corpora()}
         if name in known or not is_counts_folder(name):

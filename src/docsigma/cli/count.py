@@ -64,7 +64,7 @@ def count(
 
     Example: docsigma count calls.jsonl.gz --out calls --min-df 5
     """
-    from docsigma.corpora.shards import ShardedCounts, ShardWriter
+    from docsigma.counts import ShardedCounts, ShardWriter
 
     flags = {
         "min_df": min_df,
@@ -159,7 +159,7 @@ def _source(
 
 def _streamed(path: Path, reader: _common.DocumentOptions) -> Blocks:
     from docsigma.corpora.blocks import iter_documents
-    from docsigma.corpora.shards import is_counts_folder
+    from docsigma.counts._shard_manifest import is_counts_folder
 
     if is_counts_folder(path):
         raise InputError(f"{path} is a folder of counts, not of documents to count")
@@ -192,7 +192,7 @@ def _sliced(documents: Documents, rows: int = 4096) -> Blocks:
 
 
 def _learned(blocks: Blocks, counting: dict[str, Any], bar: bool) -> Vocabulary:
-    from docsigma._word_frequencies import WordFrequencies
+    from docsigma.counts import WordFrequencies
 
     frequencies = WordFrequencies(**counting)
     for block in _watched(blocks(), "vocabulary", bar):
@@ -203,8 +203,8 @@ def _learned(blocks: Blocks, counting: dict[str, Any], bar: bool) -> Vocabulary:
 def _given(source: Path, counting: dict[str, Any]) -> Vocabulary:
     """Read the words of a model, of counts, or of a file."""
     from docsigma.corpora.matrices import read_vocabulary
-    from docsigma.corpora.shards import ShardedCounts, is_counts_folder
-    from docsigma.counts import Vocabulary
+    from docsigma.counts import ShardedCounts, Vocabulary
+    from docsigma.counts._shard_manifest import is_counts_folder
     from docsigma.persistence import read_model
 
     for name, value in counting.items():

@@ -12,8 +12,7 @@ from docsigma.cli import _common
 from docsigma.cli._tables import check_table, open_table
 
 if TYPE_CHECKING:
-    from docsigma.corpora import ShardedCounts
-    from docsigma.counts import CountedDocuments
+    from docsigma.counts import CountedDocuments, ShardedCounts
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 

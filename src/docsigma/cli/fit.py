@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     import scipy.sparse as sp
 
-    from docsigma.corpora import ShardedCounts
-    from docsigma.counts import Vocabulary
+    from docsigma.counts import ShardedCounts, Vocabulary
     from docsigma.models import TrainingPass
 
 __all__ = ["checkpoint_path", "fit"]
@@ -223,7 +222,7 @@ def _count(
 
 
 def _n_tokens(counts: sp.csr_matrix | ShardedCounts) -> float:
-    from docsigma.corpora import ShardedCounts
+    from docsigma.counts import ShardedCounts
 
     if isinstance(counts, ShardedCounts):
         return float(counts.n_tokens.sum())

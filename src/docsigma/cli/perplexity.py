@@ -12,7 +12,7 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-    from docsigma.corpora import ShardedCounts
+    from docsigma.counts import ShardedCounts
 
 __all__ = ["perplexity"]
 

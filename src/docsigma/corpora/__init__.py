@@ -10,8 +10,6 @@ from docsigma.corpora.registry import (
     available_corpora,
     load_corpus,
 )
-from docsigma.corpora.shard_writer import ShardWriter
-from docsigma.corpora.sharded_counts import ShardedCounts
 from docsigma.corpora.synthetic import SyntheticTruth
 
 __all__ = [
@@ -19,8 +17,6 @@ __all__ = [
     "CorpusInfo",
     "Documents",
     "NamedCorpus",
-    "ShardWriter",
-    "ShardedCounts",
     "SyntheticTruth",
     "available_corpora",
     "load_corpus",

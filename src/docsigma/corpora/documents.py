@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from docsigma._count_checks import check_words
+from docsigma.counts._checks import check_words
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:

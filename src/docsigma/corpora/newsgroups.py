@@ -11,11 +11,11 @@ from scipy import sparse
 from sklearn import datasets
 from tqdm import tqdm
 
-from docsigma._count_checks import check_counts, check_words
 from docsigma.corpora._data import DATA_VARIABLE, data_files, require_files
 from docsigma.corpora._streams import numbered_lines
 from docsigma.corpora.documents import Corpus, Documents
 from docsigma.corpora.json_lines import read_json_lines
+from docsigma.counts._checks import check_counts, check_words
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from docsigma.counts.sorted_counts import log_unigram
 from docsigma.exceptions import InputError
 from docsigma.models import _training
 from docsigma.models._gaussian_model import GaussianModel
 from docsigma.models._progress import ProgressBar
 from docsigma.parts import Parts
 from docsigma.posterior import GaussianPosterior
-from docsigma.trainers.sorted_counts import log_unigram
 from docsigma_paper.models.nvdm_network import (
     ACTIVATIONS,
     PRIOR,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import ArrayLike
 
-    from docsigma.corpora.sharded_counts import ShardedCounts
+    from docsigma.counts import Counts
     from docsigma.models.training_pass import TrainingPass
     from docsigma.objective import Model
     from docsigma.persistence import StoredModel
@@ -209,7 +209,7 @@ class NVDM(GaussianModel):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
-        X: ArrayLike | sp.csr_matrix | ShardedCounts,
+        X: ArrayLike | sp.csr_matrix | Counts,
         y: object = None,  # noqa: ARG002
         *,
         callback: Callable[[TrainingPass], object] | None = None,
@@ -218,7 +218,7 @@ class NVDM(GaussianModel):
 
         Parameters
         ----------
-        X : array, sparse matrix or ShardedCounts of shape (n_documents, n_features)
+        X : array, sparse matrix or Counts of shape (n_documents, n_features)
             Word counts; those on disk are read a minibatch at a time.
         y : ignored
             For scikit-learn.
@@ -233,14 +233,14 @@ class NVDM(GaussianModel):
         self
         """
         counts = self._check_counts(X, reset=True)
-        if not _training.n_tokens(counts) > 0:
+        if not counts.n_tokens.sum() > 0:
             raise InputError(
                 f"the {counts.shape[0]} documents hold no word: every count is zero"
             )
         state = check_random_state(self.random_state)
         seed = int(state.randint(np.iinfo(np.int32).max))
         like = _training.like(counts, self.device)
-        self.training_log_unigram_ = log_unigram(counts)
+        self.training_log_unigram_ = log_unigram(counts.word_totals)
         network = NVDMNetwork.initial(
             torch.from_numpy(self.training_log_unigram_).to(like),
             n_components=self.n_components,
@@ -276,9 +276,7 @@ class NVDM(GaussianModel):
         }
         return self
 
-    def posterior(
-        self, X: ArrayLike | sp.csr_matrix | ShardedCounts
-    ) -> GaussianPosterior:
+    def posterior(self, X: ArrayLike | sp.csr_matrix | Counts) -> GaussianPosterior:
         """Return the Gaussian of each document: one pass through the encoder.
 
         A document with no known word gets what the encoder makes of zeros, which is
@@ -286,7 +284,7 @@ class NVDM(GaussianModel):
 
         Parameters
         ----------
-        X : array, sparse matrix or ShardedCounts of shape (n_documents, n_features)
+        X : array, sparse matrix or Counts of shape (n_documents, n_features)
             Word counts.
 
         Returns
@@ -296,11 +294,8 @@ class NVDM(GaussianModel):
         check_is_fitted(self)
         counts = self._check_counts(X, reset=False)
         found = self._network().encode_counts(counts).arrays()
-        tokens = (np.asarray(b.sum(axis=1)).ravel() for b in self._blocks(counts))
         prior = PRIOR.gaussian(self.n_components)
-        return GaussianPosterior(
-            **found, prior=prior, n_tokens=np.concatenate([*tokens, np.empty(0)])
-        )
+        return GaussianPosterior(**found, prior=prior, n_tokens=counts.n_tokens)
 
     def _model(self) -> Model:
         parts = Parts.of(prior=PRIOR)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
     from torch import Tensor
 
-    from docsigma.trainers.sorted_counts import CountsOnDisk
+    from docsigma.counts import Counts
 
 __all__ = ["ACTIVATIONS", "PRIOR", "CountBatch", "NVDMNetwork", "encoder_shapes"]
 
@@ -214,7 +214,7 @@ class NVDMNetwork:
         log_std = log_std.clamp(-LARGEST_LOG_STD, LARGEST_LOG_STD)
         return DiagonalGaussians(self._linear("mean", hidden), log_std)
 
-    def encode_counts(self, counts: csr_matrix | CountsOnDisk) -> DiagonalGaussians:
+    def encode_counts(self, counts: csr_matrix | Counts) -> DiagonalGaussians:
         """Encode any number of documents, a block of them at a time."""
         like = self.decoder["bias"]
         starts = range(0, max(1, counts.shape[0]), BLOCK)

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 import torch
-from scipy.sparse import csr_matrix
 
+from docsigma.counts import as_counts
 from docsigma.exceptions import InputError
 from docsigma.random import Stream, generator, standard_normals
 from docsigma.trainers._base import PassSums, StopRule, Trainer
@@ -16,10 +16,11 @@ from docsigma_paper.models.nvdm_network import CountBatch
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from scipy.sparse import csr_matrix
     from torch import Tensor
 
+    from docsigma.counts import Counts
     from docsigma.trainers._base import Optimizer
-    from docsigma.trainers.sorted_counts import CountsOnDisk
     from docsigma_paper.models.nvdm_network import NVDMNetwork
 
 __all__ = ["NVDMTrainer"]
@@ -41,7 +42,7 @@ class NVDMTrainer(Trainer):
 
     Parameters
     ----------
-    counts : csr_matrix or CountsOnDisk
+    counts : csr_matrix or Counts
         The training documents.
     network : NVDMNetwork
         Where training starts; moved in place.
@@ -59,7 +60,7 @@ class NVDMTrainer(Trainer):
 
     def __init__(
         self,
-        counts: csr_matrix | CountsOnDisk,
+        counts: csr_matrix | Counts,
         network: NVDMNetwork,
         *,
         alternate_passes: int,
@@ -69,7 +70,7 @@ class NVDMTrainer(Trainer):
         seed: int,
     ) -> None:
         super().__init__(seed)
-        self.counts = counts
+        self.counts = as_counts(counts)
         self.network = network
         self.alternate_passes = alternate_passes
         self.learning_rate = learning_rate
@@ -77,8 +78,8 @@ class NVDMTrainer(Trainer):
         self.n_draws = n_draws
         # Counts in memory go to the device at once: no step then waits for a copy.
         self._corpus: CountBatch | None = None
-        if isinstance(counts, csr_matrix):
-            self._corpus = CountBatch.from_csr(counts, network.decoder["bias"])
+        if self.counts.in_memory:
+            self._corpus = CountBatch.from_csr(self.counts[:], network.decoder["bias"])
         self._halves = {"decoder": network.decoder, "encoder": network.encoder}
         self._optimizers = {
             half: torch.optim.Adam(tensors.values(), lr=learning_rate, fused=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import ArrayLike
 
-    from docsigma.corpora.sharded_counts import ShardedCounts
+    from docsigma.counts import Counts
     from docsigma.kernels.precision import Precision
 
 __all__ = ["SMM"]
@@ -129,7 +129,7 @@ class SMM(SubspaceModel):
 
     def score(
         self,
-        X: ArrayLike | sp.csr_matrix | ShardedCounts,
+        X: ArrayLike | sp.csr_matrix | Counts,
         y: object = None,  # noqa: ARG002
     ) -> float:
         """Penalised log likelihood per token; no bound on the evidence."""
@@ -137,7 +137,7 @@ class SMM(SubspaceModel):
         model = self._model()
         value = tokens = 0.0
         with use_precision(self.precision):
-            for block in self._blocks(self._check_counts(X, reset=False)):
+            for block in self._check_counts(X, reset=False).iter_blocks():
                 counts = CountTensor(block, model.bias)
                 likelihood = model.likelihood.bind(counts, model.loadings, model.bias)
                 q = self._infer(block)

@@ -14,10 +14,10 @@ from docsigma.classifiers import (
     GaussianLinearClassifier,
     UncertainGaussianClassifier,
 )
+from docsigma.counts import TokenWeights
 from docsigma.experiments.evaluation import evaluate
 from docsigma.models import BayesianSMM
 from docsigma.posterior import GaussianPosterior
-from docsigma.token_weights import TokenWeights
 from docsigma_paper.classifiers.naive_bayes import SelectedNaiveBayes
 from docsigma_paper.early_stopping import EarlyStopping
 from docsigma_paper.models.smm import SMM

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy import sparse
 
-from docsigma._count_checks import check_counts
 from docsigma._files import atomic_folder
-from docsigma.corpora import _shard_manifest as layout
+from docsigma.counts import _shard_manifest as layout
+from docsigma.counts._checks import check_counts
+from docsigma.counts.vocabulary import Vocabulary
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from numpy.typing import ArrayLike
-
-    from docsigma.counts import Vocabulary
 
 __all__ = ["ShardWriter"]
 
@@ -54,7 +53,7 @@ class ShardWriter:
     Examples
     --------
     >>> import tempfile
-    >>> from docsigma.corpora.sharded_counts import ShardedCounts
+    >>> from docsigma.counts.sharded_counts import ShardedCounts
     >>> folder = Path(tempfile.mkdtemp()) / "weather"
     >>> with ShardWriter(folder, n_features=2, words=["sun", "rain"]) as writer:
     ...     writer.add(sparse.csr_matrix([[2, 0], [0, 1]]), labels=["good", "bad"])
@@ -262,8 +261,6 @@ class ShardWriter:
 
 
 def _vocabulary(words: Vocabulary | Sequence[str] | None) -> Vocabulary | None:
-    from docsigma.counts import Vocabulary
-
     if words is None or isinstance(words, Vocabulary):
         return words
     return Vocabulary.from_words(words)

@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from docsigma.corpora import _shard_manifest as layout
+from docsigma.counts import _shard_manifest as layout
+from docsigma.counts._base import Counts
+from docsigma.counts.vocabulary import Vocabulary
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-    from docsigma.counts import Vocabulary
 
     Rows = slice | NDArray[np.int64]
 
 __all__ = ["ShardedCounts"]
 
 
-class ShardedCounts:
+class ShardedCounts(Counts):
     """Counts in a folder that :class:`ShardWriter` wrote, documents in rows.
 
     Nothing but the description of the folder is kept in memory, and `n_tokens` and
@@ -39,7 +39,7 @@ class ShardedCounts:
     Examples
     --------
     >>> import tempfile
-    >>> from docsigma.corpora.shard_writer import ShardWriter
+    >>> from docsigma.counts.shard_writer import ShardWriter
     >>> folder = Path(tempfile.mkdtemp()) / "weather"
     >>> with ShardWriter(folder, n_features=2) as writer:
     ...     writer.add(sparse.csr_matrix([[2, 0], [0, 1], [4, 4]]))
@@ -56,7 +56,7 @@ class ShardedCounts:
     (array([2., 1., 8.]), array([6., 5.]))
     """
 
-    ndim = 2
+    in_memory = False
     dtype = np.dtype(np.float32)
 
     def __init__(self, folder: Path, manifest: layout.Manifest) -> None:
@@ -147,8 +147,6 @@ class ShardedCounts:
     @cached_property
     def vocabulary(self) -> Vocabulary | None:
         """The words of the columns, if known."""
-        from docsigma.counts import Vocabulary
-
         if layout.VOCABULARY not in self._manifest.files:
             return None
         vocabulary = Vocabulary.from_dict(self._json(layout.VOCABULARY))
@@ -187,24 +185,6 @@ class ShardedCounts:
         found = self._read(self._split_rows(wanted[order]))[place]
         found.has_canonical_format = True
         return found
-
-    def iter_blocks(self, rows: int = 8192) -> Iterator[sparse.csr_matrix]:
-        """Yield all documents in order, `rows` at a time.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from docsigma.corpora.shard_writer import ShardWriter
-        >>> folder = Path(tempfile.mkdtemp()) / "weather"
-        >>> with ShardWriter(folder, n_features=2) as writer:
-        ...     writer.add(sparse.csr_matrix([[2, 0], [0, 1], [4, 4]]))
-        >>> [block.shape for block in ShardedCounts.open(folder).iter_blocks(2)]
-        [(2, 2), (1, 2)]
-        """
-        if rows < 1:
-            raise InputError(f"`rows` must be at least 1, got {rows}")
-        for start in range(0, self.n_documents, rows):
-            yield self[start : start + rows]
 
     def ids(self, rows: slice = slice(None)) -> list[str]:
         """Names of documents; without names their numbers, from 1."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from docsigma.corpora.shards import ShardedCounts, ShardWriter
+from docsigma.counts import ShardedCounts, ShardWriter
 
 __all__ = ["random_counts", "write"]
 

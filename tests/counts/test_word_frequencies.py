@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.feature_extraction.text import CountVectorizer
 
 from docsigma import InputError, Vocabulary
-from docsigma._word_frequencies import WordFrequencies
+from docsigma.counts import WordFrequencies
 
 
 def texts(n=300, seed=0):
@@ -37,7 +38,10 @@ def learn(documents, **settings):
     ],
 )
 def test_blocks_give_the_vocabulary_of_all_texts(settings):
-    assert learn(texts(), **settings) == Vocabulary.from_texts(texts(), **settings)
+    found = learn(texts(), **settings)
+    assert found == Vocabulary.from_texts(texts(), **settings)
+    peer = CountVectorizer(**{"min_df": 2, **settings}).fit(texts())
+    assert found == Vocabulary.from_vectorizer(peer)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from docsigma import InputError
-from docsigma.corpora.shards import ShardedCounts
-from sharding import random_counts, write
+from docsigma.counts import ShardedCounts
+from storing import random_counts, write
 
 
 def edit(folder, **changes):

@@ -1,10 +1,12 @@
-"""Text to counts: the vocabulary, its analysis settings, and what may come in."""
+"""Text to counts: which words are counted, and how a text is cut into words."""
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass, fields
 from functools import cached_property
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,18 +14,18 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 
-from docsigma._analysis import TOKEN_PATTERN, build_analyzer
-from docsigma._count_checks import check_counts, check_words
+from docsigma.counts._analysis import TOKEN_PATTERN, build_analyzer
+from docsigma.counts._checks import check_counts, check_words
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from docsigma.corpora.documents import Documents
 
-__all__ = ["CountedDocuments", "Vocabulary", "check_counts", "check_words"]
+__all__ = ["CountedDocuments", "Vocabulary", "WordFrequencies"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,30 +165,17 @@ class Vocabulary:
 
     @classmethod
     def fit_count(
-        cls,
-        texts: Iterable[str],
-        *,
-        min_df: float = 2,
-        max_df: float = 1.0,
-        max_features: int | None = None,
-        lowercase: bool = True,
-        stop_words: str | Iterable[str] | None = None,
-        token_pattern: str = TOKEN_PATTERN,
-        ngram_range: tuple[int, int] = (1, 1),
-        strip_accents: str | None = None,
+        cls, texts: Iterable[str], **settings: Any
     ) -> tuple[Vocabulary, CountedDocuments]:
         """Make a vocabulary of `texts` and count them, in one pass over the texts.
 
         Parameters
         ----------
         texts : iterable of str
-        min_df, max_df : int or float
-            Keep words in at least, at most, that many documents (int) or that share
-            of the documents (float).
-        max_features : int, optional
-            Keep only that many words, the most frequent ones.
-        lowercase, stop_words, token_pattern, ngram_range, strip_accents
-            As in ``CountVectorizer``.
+        **settings
+            Those of :class:`WordFrequencies`: ``min_df``, ``max_df`` and
+            ``max_features`` choose the words; ``lowercase``, ``stop_words``,
+            ``token_pattern``, ``ngram_range`` and ``strip_accents`` cut the texts.
 
         Raises
         ------
@@ -199,39 +188,24 @@ class Vocabulary:
         >>> vocabulary.words, counted.n_tokens, counted.n_unknown
         (('sun',), array([1, 1]), array([0, 1]))
         """
-        settings: dict[str, Any] = {
-            "lowercase": lowercase,
-            "token_pattern": token_pattern,
-            "ngram_range": ngram_range,
-            "strip_accents": strip_accents,
-            "stop_words": stop_words
-            if stop_words is None or isinstance(stop_words, str)
-            else tuple(sorted(stop_words)),
-        }
-        tally = _Tally(build_analyzer({**settings, "analyzer": "word"}))
-        counter = CountVectorizer(
-            analyzer=tally,
-            min_df=min_df,
-            max_df=max_df,
-            max_features=max_features,
-            dtype=np.float32,
-        )
+        frequencies = WordFrequencies(**settings)
+        tally = _Tally(frequencies.analyze)
+        every_word = CountVectorizer(analyzer=tally, dtype=np.float32)
         try:
-            counts = counter.fit_transform(_texts(texts))
+            counts = sparse.csr_matrix(every_word.fit_transform(_texts(texts)))
         except InputError:
             raise
-        except ValueError as error:
-            if not any(tally.lengths) and tally.lengths:
-                raise InputError(
-                    f"none of the {len(tally.lengths)} texts has a word to count"
-                ) from error
+        except ValueError as error:  # not one token
             raise InputError(
-                f"no vocabulary from {len(tally.lengths)} texts with "
-                f"`min_df`={min_df}, `max_df`={max_df}, "
-                f"`max_features`={max_features}: {error}"
+                f"none of the {len(tally.lengths)} texts has a word to count"
             ) from error
-        words = tuple(map(str, counter.get_feature_names_out()))
-        return cls(words, **settings), tally.counted(sparse.csr_matrix(counts))
+        words = every_word.get_feature_names_out().tolist()
+        frequencies.add_counts(words, counts)
+        vocabulary = frequencies.vocabulary()
+        if len(vocabulary) < len(words):
+            columns = [every_word.vocabulary_[word] for word in vocabulary.words]
+            counts = counts[:, columns]
+        return vocabulary, tally.counted(counts)
 
     @classmethod
     def from_vectorizer(cls, vectorizer: Any) -> Vocabulary:
@@ -374,6 +348,120 @@ class Vocabulary:
     @cached_property
     def _columns(self) -> dict[str, int]:
         return {word: column for column, word in enumerate(self.words)}
+
+
+class WordFrequencies:
+    """In how many documents each word is, to choose a vocabulary by.
+
+    The texts may come in blocks. Memory grows with the number of different words,
+    not with the number of documents.
+
+    Parameters
+    ----------
+    min_df, max_df : int or float
+        Keep words in at least, at most, that many documents (int) or that share of
+        the documents (float).
+    max_features : int, optional
+        Keep only that many words, the most frequent ones.
+    lowercase, stop_words, token_pattern, ngram_range, strip_accents
+        As in ``CountVectorizer``.
+
+    Raises
+    ------
+    InputError
+        If a setting is not valid.
+
+    Examples
+    --------
+    >>> frequencies = WordFrequencies(min_df=2)
+    >>> frequencies.add(["sun and rain", "sun"])
+    >>> frequencies.add(["hail and snow"])
+    >>> frequencies.vocabulary().words
+    ('and', 'sun')
+    """
+
+    def __init__(
+        self,
+        *,
+        min_df: float = 2,
+        max_df: float = 1.0,
+        max_features: int | None = None,
+        lowercase: bool = True,
+        stop_words: str | Iterable[str] | None = None,
+        token_pattern: str = TOKEN_PATTERN,
+        ngram_range: tuple[int, int] = (1, 1),
+        strip_accents: str | None = None,
+    ) -> None:
+        self.settings: dict[str, Any] = {
+            "lowercase": lowercase,
+            "token_pattern": token_pattern,
+            "ngram_range": ngram_range,
+            "strip_accents": strip_accents,
+            "stop_words": stop_words
+            if stop_words is None or isinstance(stop_words, str)
+            else tuple(sorted(stop_words)),
+        }
+        self.analyze = build_analyzer({**self.settings, "analyzer": "word"})
+        self.limits: dict[str, Any] = {
+            "min_df": min_df,
+            "max_df": max_df,
+            "max_features": max_features,
+        }
+        try:
+            CountVectorizer(**self.limits)._validate_params()
+        except ValueError as error:
+            raise InputError(f"the limits are not valid: {error}") from error
+        self.n_documents = 0
+        self._documents: Counter[str] = Counter()
+        self._tokens: Counter[str] = Counter()
+
+    def add(self, texts: Iterable[str]) -> None:
+        """Count the words of more texts."""
+        for text in texts:
+            tokens = self.analyze(text)
+            self._tokens.update(tokens)
+            self._documents.update(set(tokens))
+            self.n_documents += 1
+
+    def add_counts(self, words: Sequence[str], counts: sparse.csr_matrix) -> None:
+        """Add texts that are counted already: all their words, one per column."""
+        having = np.bincount(counts.indices, minlength=len(words))
+        totals = np.asarray(counts.sum(axis=0)).ravel()
+        self._documents.update(dict(zip(words, having.tolist(), strict=True)))
+        self._tokens.update(dict(zip(words, totals.tolist(), strict=True)))
+        self.n_documents += counts.shape[0]
+
+    def vocabulary(self) -> Vocabulary:
+        """Return the words within the limits, sorted.
+
+        Raises
+        ------
+        InputError
+            If no word is left.
+        """
+        if not self._documents:
+            raise InputError(
+                f"none of the {self.n_documents} texts has a word to count"
+            )
+        limit = self.limits["max_features"]
+        low, high = self._share("min_df"), self._share("max_df")
+        words = sorted(w for w, n in self._documents.items() if low <= n <= high)
+        if not words:
+            raise InputError(
+                f"no vocabulary from {self.n_documents} texts with "
+                f"`min_df`={self.limits['min_df']}, `max_df`={self.limits['max_df']}, "
+                f"`max_features`={limit}: no word is in {low:g} to {high:g} of them"
+            )
+        if limit is not None and len(words) > limit:
+            # float32 and this sort: words of one frequency are then chosen as
+            # scikit-learn chooses them.
+            tokens = np.array([self._tokens[word] for word in words], dtype=np.float32)
+            words = [words[i] for i in np.sort(np.argsort(-tokens)[:limit])]
+        return Vocabulary(tuple(words), **self.settings)
+
+    def _share(self, name: str) -> float:
+        value = self.limits[name]
+        return float(value if isinstance(value, Integral) else value * self.n_documents)
 
 
 def _of(source: str) -> str:

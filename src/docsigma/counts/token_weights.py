@@ -13,11 +13,13 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from docsigma._estimator_counts import estimator_counts
+from docsigma.counts.memory import estimator_counts
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
+
+    from docsigma.counts._base import Counts
 
 __all__ = ["TokenWeights"]
 
@@ -81,12 +83,16 @@ class TokenWeights(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike | sp.csr_matrix, y: object = None) -> Self:  # noqa: ARG002
+    def fit(
+        self,
+        X: ArrayLike | sp.csr_matrix | Counts,
+        y: object = None,  # noqa: ARG002
+    ) -> Self:
         """Learn the weights of the words.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_documents, n_features)
+        X : array, sparse matrix or Counts of shape (n_documents, n_features)
             Word counts of the training documents.
         y : ignored
             For scikit-learn.
@@ -95,41 +101,39 @@ class TokenWeights(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
-        counts = self._check(X, reset=True)
-        n_documents = counts.shape[0]
-        weights = np.ones(counts.shape[1])
+        counts = estimator_counts(self, X, reset=True)
+        n_documents, n_features = counts.shape
+        weights = np.ones(n_features)
         if self.idf:
-            having = np.bincount(counts.indices, minlength=counts.shape[1])
+            having = np.zeros(n_features)
+            for block in counts.iter_blocks():
+                present = block.indices[block.data != 0]
+                having += np.bincount(present, minlength=n_features)
             weights = np.log((1 + n_documents) / (1 + having))
-        totals = np.asarray(counts.sum(axis=0), dtype=np.float64).ravel()
+        totals = counts.word_totals
         mean = float(totals @ weights) / max(float(totals.sum()), 1e-300)
         # All words in every document: no weight says more than another.
         self.weights_ = weights / mean if mean > 0 else np.ones_like(weights)
         return self
 
-    def transform(self, X: ArrayLike | sp.csr_matrix) -> sp.csr_matrix:
+    def transform(self, X: ArrayLike | sp.csr_matrix | Counts) -> sp.csr_matrix:
         """Weight counts.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_documents, n_features)
+        X : array, sparse matrix or Counts of shape (n_documents, n_features)
             Word counts.
 
         Returns
         -------
         csr_matrix of shape (n_documents, n_features)
-            float32, or float64 where X is.
+            In memory; float32, or float64 where X is.
         """
         check_is_fitted(self)
-        counts = self._check(X, reset=False)
+        # A copy: the numbers of a CSR matrix are the caller's own.
+        counts = estimator_counts(self, X, reset=False)[:].copy()
         if self.damp:
             counts.data = np.log1p(counts.data)
         counts.data *= self.weights_[counts.indices].astype(counts.dtype)
-        counts.eliminate_zeros()
-        return counts
-
-    def _check(self, X: ArrayLike | sp.csr_matrix, *, reset: bool) -> sp.csr_matrix:
-        # A copy: the numbers of a CSR matrix are the caller's own.
-        counts = estimator_counts(self, X, reset=reset).copy()
         counts.eliminate_zeros()
         return counts

@@ -19,9 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docsigma import InputError, Vocabulary
-from docsigma.corpora import shard_writer
-from docsigma.corpora.shards import ShardedCounts, ShardWriter, shard_digest
-from sharding import random_counts, write
+from docsigma.counts import ShardedCounts, ShardWriter, shard_writer
+from storing import random_counts, write
 
 
 def assert_same(got, expected):
@@ -227,7 +226,7 @@ def test_an_older_folder_stays_until_the_new_one_is_whole(tmp_path):
 
     with pytest.raises(KeyError):
         failing()
-    assert shard_digest(folder) == first
+    assert ShardedCounts.open(folder).digest == first
     assert len(write(folder, random_counts(9, 3))) == 9
     assert [path.name for path in tmp_path.iterdir()] == ["counts"]
 
@@ -259,7 +258,7 @@ def test_a_full_disk_gets_one_sentence_and_leaves_nothing(tmp_path):
         import numpy as np
         import scipy.sparse as sp
         from docsigma import InputError
-        from docsigma.corpora.shards import ShardWriter
+        from docsigma.counts import ShardWriter
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
         try:
@@ -280,7 +279,7 @@ def test_kill_9_leaves_no_folder_of_that_name(tmp_path):
         import sys, time
         import numpy as np
         import scipy.sparse as sp
-        from docsigma.corpora.shards import ShardWriter
+        from docsigma.counts import ShardWriter
         with ShardWriter(sys.argv[1], 5, shard_rows=10) as writer:
             writer.add(sp.csr_matrix(np.ones((35, 5))))
             print("written", flush=True)
@@ -299,8 +298,8 @@ def test_the_digest_follows_what_is_stored(tmp_path):
     counts = random_counts(20, 5)
     first = write(tmp_path / "a", counts, shard_rows=6, block=4)
     again = write(tmp_path / "b", counts, shard_rows=6, block=7)
-    assert first.digest == again.digest == shard_digest(tmp_path / "a")
-    assert shard_digest(first) == first.digest
+    assert first.digest == again.digest == ShardedCounts.open(tmp_path / "a").digest
+    assert first.digest == first.digest
     other = counts.copy()
     other.data[3] += 1
     moved = counts[[1, 0, *range(2, 20)]]
@@ -324,7 +323,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
         from pathlib import Path
         import numpy as np
         import scipy.sparse as sp
-        from docsigma.corpora.shards import ShardedCounts, ShardWriter
+        from docsigma.counts import ShardedCounts, ShardWriter
 
         def peak():
             # Not ru_maxrss: a child starts with its parent's, which may be larger.

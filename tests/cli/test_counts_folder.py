@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from counting import counted
 from docsigma import BayesianSMM
-from docsigma.corpora import ShardedCounts, ShardWriter
+from docsigma.counts import ShardedCounts, ShardWriter
 from running import refuse, run, succeed
 
 QUICK = ("--components", 2, "--max-iter", 3)
@@ -207,8 +207,6 @@ def test_what_shards_cannot_do_gets_one_sentence(
     tmp_path, stored, documents, model, capsys
 ):
     fit = ("fit", stored, "--out", tmp_path / "other")
-    sentence = refuse(capsys, *fit, *QUICK, "--solver", "paper")
-    assert 'solver="paper" needs the counts in memory' in sentence
     words = tmp_path / "words.txt"
     words.write_text("zebra\n")
     out = ("--out", tmp_path / "out.npz")

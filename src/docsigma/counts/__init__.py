@@ -1,0 +1,25 @@
+"""Text to counts, and counts in memory or on disk behind one protocol."""
+
+from __future__ import annotations
+
+from docsigma.counts._base import Counts
+from docsigma.counts._checks import check_counts, check_words
+from docsigma.counts.memory import MemoryCounts, as_counts
+from docsigma.counts.shard_writer import ShardWriter
+from docsigma.counts.sharded_counts import ShardedCounts
+from docsigma.counts.token_weights import TokenWeights
+from docsigma.counts.vocabulary import CountedDocuments, Vocabulary, WordFrequencies
+
+__all__ = [
+    "CountedDocuments",
+    "Counts",
+    "MemoryCounts",
+    "ShardWriter",
+    "ShardedCounts",
+    "TokenWeights",
+    "Vocabulary",
+    "WordFrequencies",
+    "as_counts",
+    "check_counts",
+    "check_words",
+]

@@ -53,7 +53,7 @@ class _Interrupt:
 
 
 def checkpoint_path(out: Path) -> Path:
-    """Give the file that holds the checkpoint of a fit to `out`."""
+    """Return the file that holds the checkpoint of a fit to `out`."""
     return out.with_name(f"{out.name}.checkpoint.safetensors")
 
 
@@ -80,7 +80,7 @@ def fit(
     ] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Adam's step.")] = None,
     draws: Annotated[
-        int | None, typer.Option(help="Draws a document and pass.")
+        int | None, typer.Option(help="Draws per document and pass.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of all randomness.")] = None,
     device: Annotated[
@@ -197,7 +197,7 @@ def fit(
     ended = "bound converged" if model.converged_ else "max_iter reached"
     rows.add_row("passes", f"{model.n_iter_} ({ended})")
     rows.add_row("bound per token", f"{report['bound_per_token']:.4f} nats")
-    rows.add_row("KL to the prior, a document", f"{last['kl']:.2f} nats")
+    rows.add_row("KL to the prior per document", f"{last['kl']:.2f} nats")
     rows.add_row("loadings that are zero", f"{100 * last['sparsity']:.1f} %")
     rows.add_row("time", f"{report['seconds']:.0f} s")
     _common.show(rows)

@@ -193,7 +193,7 @@ class ExactNewton:
         curvature[:, k + which, k + which] += 0.5 / variance.square()
         prior = self.model.prior
         gradient = -self.tokens[:, None] * slope
-        gradient[:, :k] += self.projected - prior.pull(mean)
+        gradient[:, :k] += self.projected - prior.penalty_gradient(mean)
         gradient[:, k : 2 * k] += 0.5 * (1 / variance - prior.diagonal)
         return gradient, curvature
 

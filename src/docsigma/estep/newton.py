@@ -322,7 +322,9 @@ class State:
         # Between the corpus's spread and the document's own.
         information = 0.5 * own + 0.5 * tokens * basis.variance
         start = model.prior.start(projected)
-        q = family.informed(start, model.prior, family.from_diagonal(information))
+        q = family.with_information(
+            start, model.prior, family.from_diagonal(information)
+        )
         state = cls.start_at(likelihood, words, q, own.sum(dim=1, keepdim=True))
         state.trace = information.sum(dim=1, keepdim=True)
         # At w = 0 the probabilities are the uni-gram: the first step needs no pass.
@@ -375,7 +377,7 @@ class State:
 
         effective = terms.tokens[:, None]
         gradient = terms.linear_gradient - effective * lse.gradient
-        gradient = gradient - prior.pull(trial.q.mean)
+        gradient = gradient - prior.penalty_gradient(trial.q.mean)
         target = self._target(trial, lse, effective)
         precision = target.precision
         trace = (precision - prior.diagonal).sum(dim=1, keepdim=True)
@@ -411,7 +413,9 @@ class State:
             # An extrapolated centre may be off: this is the derivative at any centre.
             spread = spread + family.from_diagonal((lse.first - trial.centre).square())
         weight = tokens if spread.ndim == 2 else tokens[:, :, None]
-        return family.informed(trial.q.mean, self.words.model.prior, weight * spread)
+        return family.with_information(
+            trial.q.mean, self.words.model.prior, weight * spread
+        )
 
     def _accept(
         self,

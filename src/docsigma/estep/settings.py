@@ -55,9 +55,9 @@ class RefineSettings:
 
     # Part of the bound that draws must promise, by `looseness`, before they are made.
     worth_trying: float = 0.002
-    # Draws to climb on; where draws that judge disagree, the second number.
+    # Draws to climb on; where other draws disagree, the second number.
     n_draws: tuple[int, ...] = (32, 256)
-    # Part of the bound by which draws to climb on and to judge by may disagree.
+    # Part of the bound by which the draws to climb on and other draws may disagree.
     noise: float = 0.01
     # Most steps.
     max_iter: int = 40

@@ -37,9 +37,9 @@ def looseness(counts: CountTensor, words: newton.Evaluator, q: Gaussians) -> Ten
     of directions.
     """
     variance, covariance = q.variance, words.basis.covariance
-    informed = q.precision - words.model.prior.diagonal
+    information = q.precision - words.model.prior.diagonal
     tokens = counts.n_tokens.clamp(min=1)
-    trace = (variance * informed).sum(dim=1).clamp(min=0) / tokens
+    trace = (variance * information).sum(dim=1).clamp(min=0) / tokens
     shared = (variance * words.basis.variance).sum(dim=1)
     crossed = ((variance @ covariance.square()) * variance).sum(dim=1)
     tiny = torch.finfo(variance.dtype).tiny
@@ -109,15 +109,15 @@ class _Refiner:
     ) -> tuple[Gaussians, Tensor]:
         """Climb; return the better posteriors, and where the draws were too few."""
         model, settings = self.model, self.settings
-        climbing, judging = (
+        climbing, checking = (
             SampledLse(model, self._noise(stream, n_draws))
-            for stream in (Stream.CLIMB, Stream.JUDGE)
+            for stream in (Stream.CLIMB, Stream.CHECK)
         )
         likelihood = model.likelihood.bind(counts, model.loadings, model.bias)
         n, k = found.mean.shape
         found = found.like({a: b.double() for a, b in found.tensors().items()})
         nothing = torch.zeros(n, k).to(model.bias)
-        prior = self.family.informed(
+        prior = self.family.with_information(
             model.prior.start(nothing), model.prior, self.family.from_diagonal(nothing)
         )
         better = self._value(likelihood, prior, climbing) > self._value(
@@ -137,7 +137,7 @@ class _Refiner:
         )
         newton.climb(state, torch.arange(n), reached, settings.max_iter, 0.03)
         best = reached.posterior
-        before, after = (self._value(likelihood, q, judging) for q in (found, best))
+        before, after = (self._value(likelihood, q, checking) for q in (found, best))
         gained = after - before > settings.worth_keeping * before.abs()
         value = self._value(likelihood, best, climbing)
         unsure = (value - after).abs() > settings.noise * after.abs()

@@ -163,7 +163,7 @@ class DiagonalGaussians(Gaussians):
         else:
             slopes = linear_gradient - tokens[..., None] * first
             slope, spread = slopes.mean(dim=1), (slopes * noise).mean(dim=1)
-        mean_gradient = slope - prior.pull(self.mean)
+        mean_gradient = slope - prior.penalty_gradient(self.mean)
         log_std_gradient = 1.0 - prior.diagonal * std * std + spread * std
         return mean_gradient, log_std_gradient
 
@@ -195,7 +195,7 @@ class Diagonal(PosteriorFamily):
         """Return it as it is."""
         return information
 
-    def informed(
+    def with_information(
         self, mean: Tensor, prior: PriorTensors, information: Tensor
     ) -> DiagonalGaussians:
         """Return posteriors whose precision is the prior's plus `information`."""

@@ -68,8 +68,8 @@ class PriorTensors:
             return precision * vectors
         return vectors @ precision.to(vectors)
 
-    def pull(self, points: Tensor) -> Tensor:
-        r"""Return :math:`\Lambda(w - m_0)`, minus the gradient of the log density."""
+    def penalty_gradient(self, points: Tensor) -> Tensor:
+        r"""Return :math:`\Lambda(w - m_0)`, the gradient of half of :meth:`square`."""
         return self.times(points if self.mean is None else points - self.mean)
 
     def square(self, points: Tensor) -> Tensor:

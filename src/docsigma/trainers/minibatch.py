@@ -216,7 +216,9 @@ class MinibatchTrainer(Trainer):
         for begin in range(0, n, block):
             some = slice(begin, min(begin + block, n))
             information = family.from_diagonal(0.3 * tokens[some] * spread)
-            self.q[some] = family.informed(self.q.mean[some], self.prior, information)
+            self.q[some] = family.with_information(
+                self.q.mean[some], self.prior, information
+            )
 
     def _rare_bias(self, n_words: int) -> Tensor:
         """Share what the row of the rare words has among them, by their counts."""

@@ -87,10 +87,13 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         -------
         array of shape (n_documents, n_components) or (n_documents, 2 n_components)
         """
-        q = self.posterior(X)
         if self.output == "mean":
-            return q.mean.copy()
+            return self._means(X)
+        q = self.posterior(X)
         return np.hstack([q.mean, q.variance])
+
+    def _means(self, X: ArrayLike | sp.csr_matrix | Counts) -> NDArray[Any]:
+        return self.posterior(X).mean.copy()
 
     def set_vocabulary(
         self, words: Vocabulary | CountVectorizer | Sequence[str]

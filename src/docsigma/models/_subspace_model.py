@@ -238,21 +238,7 @@ class SubspaceModel(CountModel):
                 found.append((self._infer(block).arrays(), tokens))
         return found
 
-    def transform(self, X: ArrayLike | sp.csr_matrix | Counts) -> NDArray[Any]:
-        """Embed documents: their means, or means and variances (see `output`).
-
-        Parameters
-        ----------
-        X : array, sparse matrix or Counts of shape (n_documents, n_features)
-            Word counts.
-
-        Returns
-        -------
-        array of shape (n_documents, n_components) or (n_documents, 2 n_components)
-        """
-        if self.output != "mean":
-            q = self.posterior(X)
-            return np.hstack([q.mean, q.variance])
+    def _means(self, X: ArrayLike | sp.csr_matrix | Counts) -> NDArray[Any]:
         found = [arrays["mean"] for arrays, _ in self._embed(X)]
         if not found:
             return np.empty((0, self.n_components), dtype=self.components_.dtype)

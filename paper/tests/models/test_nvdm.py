@@ -11,8 +11,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from docsigma import InputError, load_corpus
-from docsigma.trainers import nvdm as nvdm_trainer
 from docsigma_paper.early_stopping import EarlyStopping
+from docsigma_paper.models import nvdm_trainer
 from docsigma_paper.models.nvdm import NVDM
 from sharding import write
 

@@ -21,6 +21,7 @@ from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
 from docsigma.experiments.evaluation import evaluate
 from docsigma.models import BayesianSMM
+from docsigma_paper.corpora import register
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -184,6 +185,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--plot", type=Path)
     chosen = parser.parse_args(arguments)
+    register()
     results = run(
         chosen.corpus,
         start=chosen.start,

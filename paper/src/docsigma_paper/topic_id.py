@@ -32,6 +32,7 @@ from docsigma.corpora import load_corpus
 from docsigma.exceptions import InputError
 from docsigma.experiments.evaluation import count_parts, evaluate, tfidf_baseline
 from docsigma.models import BayesianSMM
+from docsigma_paper.corpora import register
 from docsigma_paper.early_stopping import cross_validate
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--test-all", action="store_true", help="judge every pair")
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args(arguments)
+    register()
     if chosen.tf32:
         torch.set_float32_matmul_precision("high")
     options = {"words": tuple(chosen.words)} if chosen.words else {}

@@ -1,6 +1,6 @@
 """The experiments where the command line's libraries are missing, as on a bare GPU.
 
-python -m docsigma_paper.reproduce NAME --out results --seeds 3
+PYTHONPATH=src:paper/src python -m docsigma_paper.reproduce NAME --out results
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 
 from docsigma.exceptions import InputError
+from docsigma_paper.corpora import register
 from docsigma_paper.reproduce import EXPERIMENTS, reproduce
 from docsigma_paper.reproduce._setting import Setting
 
@@ -26,6 +27,7 @@ def main() -> None:
     parser.add_argument("--system", nargs="+", help="these systems' rows only")
     parser.add_argument("--ulmfit-weights", type=Path)
     chosen = parser.parse_args()
+    register()
     if chosen.seeds < 1:
         parser.exit(2, f"docsigma: --seeds must be 1 or more, got {chosen.seeds}\n")
     setting = Setting(

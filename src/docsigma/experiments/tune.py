@@ -1,4 +1,4 @@
-"""Hyper-parameters chosen on training documents alone, by a search that can go on."""
+"""Hyper-parameters chosen on training documents alone, by a resumable search."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from docsigma.classifiers import (
 )
 from docsigma.counts import TokenWeights
 from docsigma.exceptions import InputError
-from docsigma.experiments.evaluation import evaluate
+from docsigma.metrics import cross_entropy
 from docsigma.models import BayesianSMM
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Space:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a search found.
+    """The best parameters of a search, and its trials.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Tuned:
     value : float
         What was minimised, on the held-out part.
     trials : list of dict
-        All that was tried, in order.
+        Parameters and values of all trials, in order.
     """
 
     parameters: dict[str, Any]
@@ -98,14 +98,14 @@ def tune(
     device: str = "auto",
     random_state: int = 0,
     journal: Path | None = None,
-    say: Callable[[str], object] | None = None,
+    log: Callable[[str], object] | None = None,
 ) -> Tuned:
     """Search K, the l1 weight and the precision of the prior.
 
-    A part of the training documents is held out, of each class alike. A model is
-    trained on the others, which alone train the classifier too; it is judged on
-    the part held out, whose embeddings are of documents that the model has not seen.
-    The weight of LR is chosen by cross-validation inside the other part.
+    A part of the training documents is held out, the same share of each class. A
+    model is trained on the rest, and so is the classifier; it is evaluated on the
+    part held out, documents that the model has not seen. The weight of LR is chosen
+    by cross-validation within the rest.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def tune(
     n_trials : int, default=20
         Models to train, those in `journal` included.
     held_out : float, default=0.2
-        Part of the documents that is held out.
+        Share of the documents that is held out.
     hold_out : {"random", "latest"}
         Documents at random, or those of each class that come last. Messages of one
         discussion are alike: where the test documents are later ones, messages
@@ -131,31 +131,22 @@ def tune(
         Decides the part held out, the search and the models: with the same number
         of trials, and however often it was stopped, the search is the same.
     journal : Path, default=None
-        A file that keeps every trial, so that a search can go on.
-    say : callable, default=None
-        Told about each trial.
+        A file that keeps every trial, so that a search can be resumed.
+    log : callable, default=None
+        Called with a line about each trial.
 
     Returns
     -------
     Tuned
     """
     optuna = _optuna()
-    if objective not in OBJECTIVES:
-        raise InputError(
-            f"`objective` must be one of {', '.join(OBJECTIVES)}, got {objective!r}"
-        )
-    if hold_out not in HOLD_OUT:
-        raise InputError(
-            f"`hold_out` must be one of {', '.join(HOLD_OUT)}, got {hold_out!r}"
-        )
+    _check_choice("objective", objective, OBJECTIVES)
+    _check_choice("hold_out", hold_out, HOLD_OUT)
+    _check_choice("solver", solver, SOLVERS)
     space = Space() if space is None else space
     if not space.n_components or min(space.n_components) < 1:
         given = ", ".join(map(str, space.n_components))
         raise InputError(f"sizes must be 1 or more, got {given!r}")
-    if solver not in SOLVERS:
-        raise InputError(
-            f"`solver` must be one of {', '.join(SOLVERS)}, got {solver!r}"
-        )
     choose_device(device)
     if not space.weights or not set(space.weights) <= set(WEIGHTS):
         given = ", ".join(space.weights)
@@ -196,9 +187,9 @@ def tune(
             value = _cross_entropy(
                 model, seen, kept[train], unseen, kept[test], objective
             )
-        if say is not None:
+        if log is not None:
             shown = show_parameters(parameters | {"weights": weights})
-            say(f"trial {trial.number}: {shown}: {value:.4f}")
+            log(f"trial {trial.number}: {shown}: {value:.4f}")
         return float(value)
 
     settings = {
@@ -214,7 +205,7 @@ def tune(
         study = _open_study(optuna, f"docsigma-{objective}", journal, settings)
         complete = [optuna.trial.TrialState.COMPLETE]
         while (done := len(study.get_trials(states=complete))) < n_trials:
-            # A seed a trial: a search that was stopped goes on as if it had not been.
+            # One seed per trial: a search that was stopped continues as if it was not.
             study.sampler = optuna.samplers.TPESampler(seed=random_state + done)
             study.optimize(evaluate, n_trials=1)
     except OSError as error:
@@ -227,10 +218,15 @@ def tune(
     return Tuned(dict(study.best_params), float(study.best_value), trials)
 
 
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise InputError(f"`{name}` must be one of {', '.join(choices)}, got {value!r}")
+
+
 def _open_study(
     optuna: Any, name: str, journal: Path | None, settings: dict[str, Any]
 ) -> Any:
-    """Begin a search, or go on with the journal's if it has the same settings."""
+    """Begin a search, or continue that of the journal if its settings are the same."""
     storage = None
     if journal is not None:
         _check_journal(journal)
@@ -249,7 +245,7 @@ def _open_study(
 
 
 def _check_journal(journal: Path) -> None:
-    """Refuse a damaged journal: Optuna would write behind the damage."""
+    """Refuse a damaged journal: Optuna would write after the damage."""
     if not journal.exists():
         return
     with journal.open("rb") as lines:
@@ -292,7 +288,7 @@ def divide(
     hold_out: str,
     random_state: int,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Divide documents into two parts, of each class alike.
+    """Divide documents into two parts, with the same share of each class.
 
     Parameters
     ----------
@@ -301,7 +297,7 @@ def divide(
     labels : sequence of str or None
         Their classes; None for one class.
     part : float
-        Of the documents, in the second part.
+        Share of the documents in the second part.
     hold_out : {"random", "latest"}
         Which documents: see :func:`tune`.
     random_state : int
@@ -379,4 +375,4 @@ def _cross_entropy(
         classifier, inputs = UncertainGaussianClassifier(tol=1e-3), (seen, unseen)
     classifier.fit(inputs[0], train_labels)
     log_proba = classifier.predict_log_proba(inputs[1])
-    return evaluate(log_proba, list(test_labels), classifier.classes_)["cross_entropy"]
+    return cross_entropy(log_proba, test_labels, classes=classifier.classes_, log=True)

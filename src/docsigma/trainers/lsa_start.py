@@ -19,7 +19,7 @@ __all__ = ["Start", "damped", "first_loadings", "semantic_start"]
 
 # Extra directions of the randomised decomposition: they make the last ones accurate.
 SPARE = 20
-# Its power steps.
+# Power steps of the randomised decomposition.
 POWER_STEPS = 2
 # Longest start of an embedding's coordinate, in standard deviations over the corpus.
 CLIP = 3.0
@@ -58,7 +58,7 @@ class Start:
 
 
 def damped(counts: sp.csr_matrix) -> sp.csr_matrix:
-    """Return log(1 + x): a word that repeats itself says little more."""
+    """Return log(1 + x): the tenth occurrence of a word tells less than the first."""
     result = counts.copy()
     result.data = np.log1p(result.data)
     return result

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from docsigma import NVDM, SMM, BayesianSMM, GaussianPosterior, InputError
-from docsigma.counts import ShardedCounts
+from docsigma.counts import DiskCounts
 from docsigma.evidence import ESTIMATORS, chunk_rows
 from storing import random_counts, write
 
@@ -34,22 +34,21 @@ def counts():
 
 @pytest.fixture
 def stored(tmp_path, counts):
-    # Neither shards nor blocks begin where the others do.
-    return write(tmp_path / "counts", counts, shard_rows=7)
+    return write(tmp_path / "counts", counts)
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Read few documents at a time; return the sizes of the blocks that were read."""
     sizes = []
-    plain = ShardedCounts.__getitem__
+    plain = DiskCounts.__getitem__
 
     def read(self, rows):
         found = plain(self, rows)
         sizes.append(found.shape[0])
         return found
 
-    monkeypatch.setattr(ShardedCounts, "__getitem__", read)
+    monkeypatch.setattr(DiskCounts, "__getitem__", read)
     monkeypatch.setattr("docsigma.counts._base.BLOCK", ROWS)
     monkeypatch.setattr("docsigma.models._gaussian_model.BLOCK", ROWS)
     monkeypatch.setattr("docsigma.models.nvdm_network.BLOCK", ROWS)

@@ -1,4 +1,4 @@
-"""fit, embed and perplexity on counts that are stored in shards."""
+"""Commands on a folder of counts do what they do on the documents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from counting import counted
 from docsigma import BayesianSMM
-from docsigma.counts import ShardedCounts, ShardWriter
+from docsigma.counts import CountsWriter, DiskCounts
 from running import refuse, run, succeed
 
 QUICK = ("--components", 2, "--max-iter", 3)
@@ -19,7 +19,7 @@ QUICK = ("--components", 2, "--max-iter", 3)
 @pytest.fixture
 def stored(tmp_path, documents, capsys):
     out = tmp_path / "counts"
-    counted(capsys, documents, "--out", out, "--min-df", 6, "--shard-rows", 4)
+    counted(capsys, documents, "--out", out, "--min-df", 6)
     return out
 
 
@@ -30,7 +30,7 @@ def model(tmp_path, documents, capsys):
     return out
 
 
-def test_fit_on_shards_is_the_fit_in_memory(
+def test_fit_on_disk_is_the_fit_in_memory(
     tmp_path, stored, documents, capsys, monkeypatch
 ):
     given = []
@@ -45,7 +45,7 @@ def test_fit_on_shards_is_the_fit_in_memory(
         fit = ("fit", source, "--out", tmp_path / name, "--min-df", 6, *QUICK)
         reports.append(json.loads(succeed(capsys, *fit, "--seed", 3, "--json")))
         models.append(BayesianSMM.load(tmp_path / name))
-    assert given == [sp.csr_matrix, ShardedCounts]
+    assert given == [sp.csr_matrix, DiskCounts]
     for name in ("components_", "log_unigram_", "training_log_unigram_"):
         np.testing.assert_array_equal(*(getattr(model, name) for model in models))
     assert models[0].vocabulary_ == models[1].vocabulary_
@@ -55,11 +55,11 @@ def test_fit_on_shards_is_the_fit_in_memory(
     assert reports[0] == reports[1]
 
 
-def test_fit_on_shards_agrees_over_many_batches(tmp_path, capsys):
+def test_fit_on_disk_agrees_over_many_batches(tmp_path, capsys):
     config = tmp_path / "settings.toml"
     config.write_text("batch_size = 32\n")
     folder = tmp_path / "counts"
-    counted(capsys, "synthetic", "--out", folder, "--shard-rows", 50)
+    counted(capsys, "synthetic", "--out", folder)
     models = []
     for name, source in (("memory", "synthetic"), ("disk", folder)):
         fit = ("fit", source, "--out", tmp_path / name, "--config", config, *QUICK)
@@ -71,7 +71,7 @@ def test_fit_on_shards_agrees_over_many_batches(tmp_path, capsys):
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
 
 
-def test_a_stopped_fit_on_shards_goes_on(tmp_path, stored, capsys, monkeypatch):
+def test_a_stopped_fit_on_disk_goes_on(tmp_path, stored, capsys, monkeypatch):
     fit = ("fit", stored, "--out", tmp_path / "model", *QUICK)
     monkeypatch.setattr("docsigma.cli.fit._Interrupt.__call__", lambda *_: True)
     monkeypatch.setattr("docsigma.cli.fit._Interrupt.asked", True, raising=False)
@@ -88,7 +88,7 @@ def test_a_stopped_fit_on_shards_goes_on(tmp_path, stored, capsys, monkeypatch):
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".npz", ".parquet"])
 @pytest.mark.parametrize("size", [7, 8192])
-def test_embeddings_of_shards_are_those_of_the_texts(
+def test_embeddings_of_a_folder_are_those_of_the_texts(
     tmp_path, stored, documents, model, capsys, monkeypatch, suffix, size
 ):
     monkeypatch.setattr("docsigma.cli.embed.BLOCK", size)
@@ -135,7 +135,7 @@ def read_table(path):
     return {name: np.asarray([row[name] for row in rows]) for name in rows[0]}
 
 
-def test_perplexity_of_shards_is_that_of_the_texts(
+def test_perplexity_of_a_folder_is_that_of_the_texts(
     stored, documents, model, capsys, monkeypatch
 ):
     given = []
@@ -150,38 +150,39 @@ def test_perplexity_of_shards_is_that_of_the_texts(
         for source in (stored, documents)
     )
     assert on_disk == in_memory
-    assert given == [ShardedCounts, sp.csr_matrix]
+    assert given == [DiskCounts, sp.csr_matrix]
 
 
 def test_an_embedding_that_fails_half_way_leaves_nothing(
     tmp_path, stored, model, capsys, monkeypatch
 ):
     monkeypatch.setattr("docsigma.cli.embed.BLOCK", 4)
-    damaged = stored / "00003.indices"
-    damaged.write_bytes(b"\xff" * damaged.stat().st_size)
+    damaged = np.load(stored / "indices.npy", mmap_mode="r+")
+    damaged[-20:] = -1
+    damaged.flush()
     for suffix in (".jsonl", ".npz", ".parquet"):
         out = tmp_path / f"out{suffix}"
         sentence = refuse(capsys, "embed", model, stored, "--out", out)
-        assert "00003.indices is damaged" in sentence
+        assert "indices.npy is damaged" in sentence
     assert sorted(p.name for p in tmp_path.iterdir()) == [
         *("counts", "documents.jsonl", "model")
     ]
 
 
-def test_shards_of_other_words_are_refused(tmp_path, documents, model, capsys):
+def test_folders_of_other_words_are_refused(tmp_path, documents, model, capsys):
     more = tmp_path / "more"
     counted(capsys, documents, "--out", more)
     words = BayesianSMM.load(model).vocabulary_.words
     turned = tmp_path / "turned"
-    with ShardWriter(turned, len(words), words[::-1]) as writer:
+    with CountsWriter(turned, len(words), words[::-1]) as writer:
         writer.add(sp.csr_matrix(np.ones((2, len(words)))))
     bare = tmp_path / "bare"
-    with ShardWriter(bare, 3) as writer:
+    with CountsWriter(bare, 3) as writer:
         writer.add(sp.csr_matrix(np.ones((2, 3))))
     commands = (("embed", ("--out", tmp_path / "out.npz")), ("perplexity", ()))
     for command, options in commands:
         for folder in (more, turned):
-            n_words = ShardedCounts.open(folder).n_features
+            n_words = DiskCounts(folder).n_features
             sentence = refuse(capsys, command, model, folder, *options)
             assert f"has {n_words} words and the model {len(words)}" in sentence
         sentence = refuse(capsys, command, model, bare, *options)
@@ -189,9 +190,9 @@ def test_shards_of_other_words_are_refused(tmp_path, documents, model, capsys):
     assert not (tmp_path / "out.npz").exists()
 
 
-def test_shards_without_words_are_fitted_and_embedded(tmp_path, capsys):
+def test_folders_without_words_are_fitted_and_embedded(tmp_path, capsys):
     folder = tmp_path / "bare"
-    with ShardWriter(folder, 3) as writer:
+    with CountsWriter(folder, 3) as writer:
         writer.add(sp.csr_matrix(np.random.default_rng(0).poisson(2.0, (20, 3))))
     succeed(capsys, "fit", folder, "--out", tmp_path / "model", *QUICK)
     assert BayesianSMM.load(tmp_path / "model").vocabulary_ is None
@@ -203,7 +204,7 @@ def test_shards_without_words_are_fitted_and_embedded(tmp_path, capsys):
     assert table["n_unknown"].tolist() == [0] * 20
 
 
-def test_what_shards_cannot_do_gets_one_sentence(
+def test_what_folders_cannot_do_gets_one_sentence(
     tmp_path, stored, documents, model, capsys
 ):
     fit = ("fit", stored, "--out", tmp_path / "other")
@@ -218,10 +219,10 @@ def test_what_shards_cannot_do_gets_one_sentence(
         sentence = refuse(capsys, *command, "--vocabulary", words)
         assert f"{stored} is a folder of counts" in sentence
     assert "only `fit`, `embed`" in refuse(capsys, "topics", model, stored)
-    with ShardWriter(tmp_path / "zeros", 3) as writer:
+    with CountsWriter(tmp_path / "zeros", 3) as writer:
         writer.add(sp.csr_matrix((4, 3)))
     empty = ("fit", tmp_path / "zeros", "--out", tmp_path / "other")
     assert "holds no word" in refuse(capsys, *empty)
-    (stored / "n_tokens").unlink()
-    assert "n_tokens" in refuse(capsys, *fit)
+    (stored / "n_tokens.npy").unlink()
+    assert "n_tokens.npy" in refuse(capsys, *fit)
     assert not (tmp_path / "other").exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import signal
@@ -19,8 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docsigma import InputError, Vocabulary
-from docsigma.counts import ShardedCounts, ShardWriter, shard_writer
+from docsigma.counts import CountsWriter, DiskCounts, disk, writer
 from storing import random_counts, write
+
+CSR = ("data", "indices", "indptr")
 
 
 def assert_same(got, expected):
@@ -38,12 +39,8 @@ def test_any_rows_come_back_as_scipy_has_them(data, seed):
     n = data.draw(st.integers(1, 40))
     counts = random_counts(n, data.draw(st.integers(1, 12)), seed)
     with tempfile.TemporaryDirectory() as root:
-        stored = write(
-            Path(root) / "counts",
-            counts,
-            shard_rows=data.draw(st.integers(1, 45)),
-            block=data.draw(st.integers(1, 45)),
-        )
+        block = data.draw(st.integers(1, 45))
+        stored = write(Path(root) / "counts", counts, block=block)
         bound = st.none() | st.integers(-n - 2, n + 2)
         step = data.draw(st.sampled_from([None, 1, 2, -1]))
         rows = slice(data.draw(bound), data.draw(bound), step)
@@ -56,22 +53,31 @@ def test_any_rows_come_back_as_scipy_has_them(data, seed):
         assert_same(sp.vstack(blocks, format="csr"), counts)
 
 
+@pytest.mark.parametrize("size", [1, 3, 10])
+def test_rows_are_read_in_pieces(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(disk, "RUN", size)
+    monkeypatch.setattr(disk, "SCATTERED", size)
+    counts = random_counts(30, 5)
+    stored = write(tmp_path / "counts", counts)
+    for rows in (slice(2, 29), [0, 1, 2, 9, 9, 10, 11, 20, 29], [7, 3, 4, 5, 6]):
+        assert_same(stored[rows], counts[rows])
+
+
 def test_shape_totals_and_words_are_known_without_reading_counts(tmp_path):
     counts = random_counts(23, 7)
     words = [f"word{i}" for i in range(7)]
-    stored = write(tmp_path / "counts", counts, shard_rows=5, words=words)
+    stored = write(tmp_path / "counts", counts, words=words)
     assert (stored.shape, stored.n_documents, len(stored)) == ((23, 7), 23, 23)
-    assert (stored.nnz, stored.n_shards) == (counts.nnz, 5)
+    assert stored.nnz == counts.nnz
     assert stored.dtype == np.float32
-    for file in (tmp_path / "counts").glob("*.indices"):
-        file.write_bytes(b"\0" * file.stat().st_size)
+    (tmp_path / "counts" / "indices.npy").write_bytes(b"")
     assert stored.n_tokens.dtype == stored.word_totals.dtype == np.float64
     np.testing.assert_array_equal(stored.n_tokens, counts.sum(axis=1).A1)
     np.testing.assert_array_equal(stored.word_totals, counts.sum(axis=0).A1)
     assert stored.vocabulary == Vocabulary.from_words(words)
-    assert stored.labels is None
-    assert stored.n_unknown is None
-    assert "23 documents x 7 words, 5 shards" in repr(stored)
+    assert stored.labels() is None
+    assert stored.n_unknown.tolist() == [0] * 23
+    assert repr(stored) == "DiskCounts(23 documents x 7 words)"
 
 
 def test_labels_ids_and_unknown_tokens_come_back(tmp_path):
@@ -81,18 +87,33 @@ def test_labels_ids_and_unknown_tokens_come_back(tmp_path):
     stored = write(
         tmp_path / "counts",
         counts,
-        shard_rows=4,
         block=5,
         labels=labels,
         ids=ids,
         n_unknown=np.arange(9),
     )
-    assert stored.labels == labels
+    assert stored.labels() == labels
+    assert stored.labels([7, 0]) == [labels[7], labels[0]]
+    assert stored.classes == labels[:3]
     assert stored.ids() == ids
     assert stored.ids(slice(3, 6)) == ids[3:6]
+    assert stored.ids([8, 2]) == ["d8", "d2"]
     np.testing.assert_array_equal(stored.n_unknown, np.arange(9))
-    nameless = write(tmp_path / "nameless", counts, shard_rows=4)
+    nameless = write(tmp_path / "nameless", counts)
     assert nameless.ids(slice(3, 6)) == ["4", "5", "6"]
+
+
+def test_labels_that_are_missing_come_back_missing(tmp_path):
+    with CountsWriter(tmp_path / "counts", 3) as out:
+        out.add(random_counts(2, 3))
+        out.add(random_counts(3, 3), labels=[None, "sun", None])
+        out.add(random_counts(1, 3), labels=["rain"])
+    stored = DiskCounts(tmp_path / "counts")
+    assert stored.labels() == [None, None, None, "sun", None, "rain"]
+    assert stored.label_codes.tolist() == [-1, -1, -1, 0, -1, 1]
+    bare = write(tmp_path / "bare", random_counts(2, 3), labels=[None, None])
+    assert bare.labels() is None
+    assert not (tmp_path / "bare" / "labels.npy").exists()
 
 
 def test_settings_of_a_vocabulary_are_kept(tmp_path):
@@ -104,7 +125,7 @@ def test_settings_of_a_vocabulary_are_kept(tmp_path):
 
 def test_a_corpus_of_empty_documents_comes_back(tmp_path):
     counts = sp.csr_matrix((5, 3), dtype=np.float32)
-    stored = write(tmp_path / "counts", counts, shard_rows=2)
+    stored = write(tmp_path / "counts", counts)
     assert_same(stored[:], counts)
     assert_same(stored[[4, 0]], counts[[4, 0]])
     assert stored.n_tokens.tolist() == [0.0] * 5
@@ -117,20 +138,25 @@ def test_counts_take_the_smallest_type_that_holds_them(tmp_path, largest, dtype)
     counts = sp.csr_matrix(np.array([[1, 0, largest]], dtype=np.float64))
     stored = write(tmp_path / "counts", counts)
     assert_same(stored[:], counts)
-    config = json.loads((tmp_path / "counts" / "config.json").read_text())
-    assert [shard["dtype"] for shard in config["shards"]] == [dtype]
+    assert np.load(tmp_path / "counts" / "data.npy").dtype.name == dtype
 
 
-def test_long_documents_make_shards_of_fewer(tmp_path, monkeypatch):
-    monkeypatch.setattr(shard_writer, "SHARD_NNZ", 10)
-    counts = sp.csr_matrix(np.ones((7, 4), dtype=np.float32))
-    stored = write(tmp_path / "counts", counts)
-    assert stored.n_shards == 4
+def test_a_large_count_widens_what_is_written_already(tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "CHUNK", 3)
+    counts = sp.csr_matrix([[1, 0], [3, 9], [2, 255], [0, 256], [7, 1], [2**24, 1]])
+    stored = write(tmp_path / "counts", counts, block=1)
     assert_same(stored[:], counts)
-    wide = sp.csr_matrix(np.ones((3, 40), dtype=np.float32))
-    stored = write(tmp_path / "wide", wide, block=2)
-    assert stored.n_shards == 3
-    assert_same(stored[:], wide)
+    assert np.load(tmp_path / "counts" / "data.npy").dtype == np.float32
+    stored.verify()
+    names = {path.name for path in (tmp_path / "counts").iterdir()}
+    assert names == {*disk.REQUIRED, "config.json"}
+
+
+def test_the_arrays_are_those_of_scipy(tmp_path):
+    counts = random_counts(9, 4)
+    write(tmp_path / "counts", counts, block=2)
+    arrays = (np.load(tmp_path / "counts" / f"{name}.npy") for name in CSR)
+    assert_same(sp.csr_matrix(tuple(arrays), counts.shape, np.float32), counts)
 
 
 def test_counts_may_come_unsorted_and_twice(tmp_path):
@@ -168,12 +194,12 @@ def test_rows_that_are_not_there_are_an_index_error(tmp_path, rows):
         (lambda w, x: w.add(-x), "which is negative"),
         (lambda w, x: w.add(x / 2), "which is not a whole number"),
         (
-            lambda w, x: (w.add(x), w.add(x, labels=["a"] * 4)),
-            "documents 1 to 4 were added without `labels`, those after them with",
+            lambda w, x: (w.add(x), w.add(x, ids=["a"] * 4)),
+            "documents 1 to 4 were added without `ids`, those after them with",
         ),
         (
-            lambda w, x: (w.add(x, labels=["a"] * 4), w.add(x)),
-            "documents 1 to 4 were added with `labels`, those after them without",
+            lambda w, x: (w.add(x, n_unknown=[1] * 4), w.add(x)),
+            "documents 1 to 4 were added with `n_unknown`, those after them without",
         ),
         (lambda *_: None, "it has no documents"),
     ],
@@ -182,7 +208,7 @@ def test_what_cannot_be_added_is_told_and_leaves_nothing(tmp_path, call, sentenc
     counts = sp.csr_matrix(np.ones((4, 3)))
     with (
         pytest.raises(InputError, match=sentence),
-        ShardWriter(tmp_path / "counts", 3, shard_rows=2) as writer,
+        CountsWriter(tmp_path / "counts", 3) as writer,
     ):
         call(writer, counts)
     assert list(tmp_path.iterdir()) == []
@@ -190,21 +216,19 @@ def test_what_cannot_be_added_is_told_and_leaves_nothing(tmp_path, call, sentenc
 
 def test_bad_arguments_are_told_with_both_numbers(tmp_path):
     with pytest.raises(InputError, match="2 words but `n_features` is 3"):
-        ShardWriter(tmp_path / "counts", 3, words=["sun", "rain"])
-    with pytest.raises(InputError, match="`shard_rows` must be from 1 .* got 0"):
-        ShardWriter(tmp_path / "counts", 3, shard_rows=0)
+        CountsWriter(tmp_path / "counts", 3, words=["sun", "rain"])
+    with pytest.raises(InputError, match="`n_features` must be from 1 .* got 0"):
+        CountsWriter(tmp_path / "counts", 0)
     with pytest.raises(InputError, match="`n_features` must be a whole number"):
-        ShardWriter(tmp_path / "counts", 3.0)
-    with pytest.raises(RuntimeError, match="use ShardWriter in a with block"):
-        ShardWriter(tmp_path / "counts", 3, shard_rows=1).add(
-            sp.csr_matrix([[1, 0, 0]])
-        )
+        CountsWriter(tmp_path / "counts", 3.0)
+    with pytest.raises(RuntimeError, match="use CountsWriter in a with block"):
+        CountsWriter(tmp_path / "counts", 3).add(sp.csr_matrix([[1, 0, 0]]))
 
 
 @pytest.mark.parametrize("error", [KeyError("x"), OSError("of the caller"), SystemExit])
 def test_a_failing_block_leaves_nothing_and_tells_its_own_error(tmp_path, error):
     def failing():
-        with ShardWriter(tmp_path / "counts", 3, shard_rows=2) as writer:
+        with CountsWriter(tmp_path / "counts", 3) as writer:
             writer.add(random_counts(9, 3))
             raise error
 
@@ -220,13 +244,13 @@ def test_an_older_folder_stays_until_the_new_one_is_whole(tmp_path):
     first = write(folder, random_counts(6, 3)).digest
 
     def failing():
-        with ShardWriter(folder, 3) as writer:
+        with CountsWriter(folder, 3) as writer:
             writer.add(random_counts(9, 3))
             raise KeyError
 
     with pytest.raises(KeyError):
         failing()
-    assert ShardedCounts.open(folder).digest == first
+    assert DiskCounts(folder).digest == first
     assert len(write(folder, random_counts(9, 3))) == 9
     assert [path.name for path in tmp_path.iterdir()] == ["counts"]
 
@@ -258,11 +282,11 @@ def test_a_full_disk_gets_one_sentence_and_leaves_nothing(tmp_path):
         import numpy as np
         import scipy.sparse as sp
         from docsigma import InputError
-        from docsigma.counts import ShardWriter
+        from docsigma.counts import CountsWriter
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
         try:
-            with ShardWriter(sys.argv[1], 50, shard_rows=100) as writer:
+            with CountsWriter(sys.argv[1], 50) as writer:
                 writer.add(sp.csr_matrix(np.ones((1000, 50))))
         except InputError as error:
             print(error)
@@ -279,8 +303,8 @@ def test_kill_9_leaves_no_folder_of_that_name(tmp_path):
         import sys, time
         import numpy as np
         import scipy.sparse as sp
-        from docsigma.counts import ShardWriter
-        with ShardWriter(sys.argv[1], 5, shard_rows=10) as writer:
+        from docsigma.counts import CountsWriter
+        with CountsWriter(sys.argv[1], 5) as writer:
             writer.add(sp.csr_matrix(np.ones((35, 5))))
             print("written", flush=True)
             time.sleep(60)
@@ -296,9 +320,9 @@ def test_kill_9_leaves_no_folder_of_that_name(tmp_path):
 
 def test_the_digest_follows_what_is_stored(tmp_path):
     counts = random_counts(20, 5)
-    first = write(tmp_path / "a", counts, shard_rows=6, block=4)
-    again = write(tmp_path / "b", counts, shard_rows=6, block=7)
-    assert first.digest == again.digest == ShardedCounts.open(tmp_path / "a").digest
+    first = write(tmp_path / "a", counts, block=4)
+    again = write(tmp_path / "b", counts, block=7)
+    assert first.digest == again.digest == DiskCounts(tmp_path / "a").digest
     assert first.digest == first.digest
     other = counts.copy()
     other.data[3] += 1
@@ -306,11 +330,11 @@ def test_the_digest_follows_what_is_stored(tmp_path):
     labelled = {"labels": ["x"] * 20}
     digests = {
         first.digest,
-        write(tmp_path / "c", other, shard_rows=6).digest,
-        write(tmp_path / "d", moved, shard_rows=6).digest,
-        write(tmp_path / "e", counts, shard_rows=6, words=list("abcde")).digest,
-        write(tmp_path / "f", counts, shard_rows=6, **labelled).digest,
-        write(tmp_path / "g", counts[:19], shard_rows=6).digest,
+        write(tmp_path / "c", other).digest,
+        write(tmp_path / "d", moved).digest,
+        write(tmp_path / "e", counts, words=list("abcde")).digest,
+        write(tmp_path / "f", counts, **labelled).digest,
+        write(tmp_path / "g", counts[:19]).digest,
     }
     assert len(digests) == 6
 
@@ -323,7 +347,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
         from pathlib import Path
         import numpy as np
         import scipy.sparse as sp
-        from docsigma.counts import ShardedCounts, ShardWriter
+        from docsigma.counts import DiskCounts, CountsWriter
 
         def peak():
             # Not ru_maxrss: a child starts with its parent's, which may be larger.
@@ -338,13 +362,13 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
         block = sp.csr_matrix((ones, columns.ravel(), np.arange(n + 1) * per), (n, v))
         block.sum_duplicates()
         before = peak()
-        with ShardWriter(sys.argv[1], v, shard_rows=16384) as writer:
+        with CountsWriter(sys.argv[1], v) as writer:
             for _ in range(75):
                 writer.add(block)
         print(peak() - before)
     """
     reading = """
-        counts = ShardedCounts.open(sys.argv[1])
+        counts = DiskCounts(sys.argv[1])
         random = np.random.default_rng(0)
         before = peak()
         total = sum(block.nnz for block in counts.iter_blocks())
@@ -359,4 +383,4 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
         done = run_python(textwrap.dedent(common) + textwrap.dedent(script), folder)
         assert done.returncode == 0, done.stderr
         assert float(done.stdout) < 100
-    assert ShardedCounts.open(folder).nbytes > 300e6
+    assert DiskCounts(folder).nbytes > 300e6

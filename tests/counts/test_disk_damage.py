@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from docsigma import InputError
-from docsigma.counts import ShardedCounts
+from docsigma.counts import DiskCounts
 from storing import random_counts, write
 
 
@@ -22,19 +23,20 @@ def folder(tmp_path):
     words = [f"word{i}" for i in range(7)]
     labels = ["a"] * 23
     path = tmp_path / "counts"
-    write(path, counts, shard_rows=9, words=words, labels=labels)
+    ids = [f"d{i}" for i in range(23)]
+    write(path, counts, words=words, labels=labels, ids=ids)
     return path
 
 
-FILES = ("00001.indptr", "00001.indices", "00001.data", "00001.labels.json")
-FILES += ("n_tokens", "word_totals", "vocabulary.json")
+FILES = ("indptr.npy", "indices.npy", "data.npy", "labels.npy", "ids.npy")
+FILES += ("n_tokens.npy", "word_totals.npy", "classes.json", "vocabulary.json")
 
 
 @pytest.mark.parametrize("name", [*FILES, "config.json"])
 def test_a_missing_file_is_named(folder, name):
     (folder / name).unlink()
     with pytest.raises(InputError, match=f"{folder} .*it has no {name}"):
-        ShardedCounts.open(folder)
+        DiskCounts(folder)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -44,7 +46,7 @@ def test_a_file_of_a_wrong_size_is_told_with_both_sizes(folder, name):
     size = len(content)
     sentence = f"{name} is damaged: it has {size - 1} bytes, config.json says {size}"
     with pytest.raises(InputError, match=sentence):
-        ShardedCounts.open(folder)
+        DiskCounts(folder)
 
 
 @pytest.mark.parametrize(
@@ -55,23 +57,22 @@ def test_a_file_of_a_wrong_size_is_told_with_both_sizes(folder, name):
             "its format is 'docsigma-model', not 'docsigma-",
         ),
         (
-            {"schema_version": 2},
-            "has schema version 2, this docsigma .* reads version 1",
+            {"schema_version": 1},
+            "version 1, this docsigma .* reads version 2: make it again with `docsigma",
         ),
-        ({"n_documents": 24}, "`n_documents` is 24, but its shards have 23"),
-        ({"nnz": 0}, "`nnz` is 0, but its shards have"),
-        ({"n_features": 9}, "word_totals is listed with 56 bytes, its shape needs 72"),
+        ({"n_documents": 24}, r"indptr.npy .* shape \(24,\), .* the shape \(25,\)"),
+        ({"nnz": 0}, r"indices.npy .* int32 of the shape \(0,\)"),
+        ({"n_features": 9}, r"word_totals.npy .* shape \(7,\), .* shape \(9,\)"),
         ({"n_features": -1}, "config.json is damaged"),
-        ({"shards": 7}, "config.json is damaged"),
-        ({"shards": [{"rows": 23}]}, "config.json is damaged"),
-        ({"files": {}}, "it does not list n_tokens"),
-        ({"files": {"../x": {"bytes": 1, "sha256": ""}}}, "not a name of a file"),
+        ({"files": 7}, "config.json is damaged"),
+        ({"files": {"indptr.npy": {"bytes": 3}}}, "config.json is damaged"),
+        ({"files": {}}, "it lists none as its files, indptr.npy must be one"),
     ],
 )
 def test_a_config_that_does_not_fit_is_refused(folder, changes, sentence):
     edit(folder, **changes)
     with pytest.raises(InputError, match=sentence) as caught:
-        ShardedCounts.open(folder)
+        DiskCounts(folder)
     assert "\n" not in str(caught.value)
 
 
@@ -79,30 +80,54 @@ def test_a_config_that_does_not_fit_is_refused(folder, changes, sentence):
 def test_a_config_that_is_no_json_object_is_refused(folder, content):
     (folder / "config.json").write_bytes(content)
     with pytest.raises(InputError, match="config.json is damaged"):
-        ShardedCounts.open(folder)
+        DiskCounts(folder)
 
 
 def test_what_is_no_folder_of_counts_is_refused(tmp_path):
     with pytest.raises(InputError, match="there is no folder"):
-        ShardedCounts.open(tmp_path / "nowhere")
+        DiskCounts(tmp_path / "nowhere")
     with pytest.raises(InputError, match="is no folder of counts"):
-        ShardedCounts.open(tmp_path)
+        DiskCounts(tmp_path)
+
+
+def test_a_name_with_a_folder_is_refused(folder):
+    files = json.loads((folder / "config.json").read_text())["files"]
+    edit(folder, files=files | {"../x": {"bytes": 1, "sha256": ""}})
+    with pytest.raises(InputError, match=r"\.\./x must be one of them and without"):
+        DiskCounts(folder)
+
+
+def test_an_array_of_another_type_is_refused(folder):
+    np.save(folder / "indices.npy", np.load(folder / "indices.npy").astype("<f4"))
+    with pytest.raises(InputError, match="it has float32 of .* says int32 of"):
+        DiskCounts(folder)
+    (folder / "indices.npy").write_bytes(b"?" * (folder / "indices.npy").stat().st_size)
+    with pytest.raises(InputError, match="indices.npy is damaged"):
+        DiskCounts(folder)
+
+
+def damage(file, values, start=0):
+    array = np.load(file, mmap_mode="r+")
+    array[start : start + len(values)] = values
+    array.flush()
 
 
 def test_damage_of_the_right_size_is_met_when_read_or_verified(folder):
-    stored = ShardedCounts.open(folder)
+    stored = DiskCounts(folder)
     stored.verify()
-    (folder / "00001.indices").write_bytes(
-        b"\x7f" * (folder / "00001.indices").stat().st_size
-    )
+    at = int(np.load(folder / "indptr.npy")[9])
+    damage(folder / "indices.npy", [99], at)
     assert stored[:9].shape == (9, 7)
-    with pytest.raises(InputError, match=r"00001.indices is damaged.* column .* of 7"):
+    with pytest.raises(InputError, match=r"indices.npy is damaged.* column 99 of 7"):
         stored[:]
-    with pytest.raises(InputError, match=r"00001.indices is damaged: its checksum"):
+    with pytest.raises(InputError, match=r"indices.npy is damaged: its checksum"):
         stored.verify()
-    (folder / "00000.indptr").write_bytes(b"\x7f" * 80)
-    with pytest.raises(InputError, match=r"00000.indptr is damaged: a document has"):
+    damage(folder / "indptr.npy", [9000], 4)
+    with pytest.raises(InputError, match=r"indptr.npy is damaged: a document has"):
         stored[[3]]
-    (folder / "00002.data").write_bytes(b"")
-    with pytest.raises(InputError, match=r"00002.data is damaged: it has 0 bytes"):
+    damage(folder / "labels.npy", [5], 4)
+    with pytest.raises(InputError, match=r"labels.npy is damaged: it has label 5 of 1"):
+        stored.labels()
+    (folder / "data.npy").write_bytes(b"")
+    with pytest.raises(InputError, match=r"data.npy is damaged: it has 0 bytes"):
         stored[[22]]

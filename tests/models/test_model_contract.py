@@ -84,7 +84,7 @@ class ModelContract:
     ):
         if solver == "paper":
             pytest.skip("Algorithm 1 needs the counts in memory, and says so")
-        stored = write(tmp_path / "counts", corpus.train.counts, shard_rows=50)
+        stored = write(tmp_path / "counts", corpus.train.counts)
         whole = self.fit(corpus, solver)
         model = self.make(solver, random_state=0).fit(stored)
         # Sums over other blocks round otherwise.

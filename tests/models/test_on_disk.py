@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from docsigma import BayesianSMM, GaussianPosterior, InputError
-from docsigma.counts import ShardedCounts
+from docsigma import NVDM, SMM, BayesianSMM, GaussianPosterior, InputError
+from docsigma.counts import DiskCounts
 from docsigma.evidence import ESTIMATORS, chunk_rows
 from docsigma_paper import NVDM, SMM
 from storing import random_counts, write
@@ -35,22 +35,21 @@ def counts():
 
 @pytest.fixture
 def stored(tmp_path, counts):
-    # Neither shards nor blocks begin where the others do.
-    return write(tmp_path / "counts", counts, shard_rows=7)
+    return write(tmp_path / "counts", counts)
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Read few documents at a time; return the sizes of the blocks that were read."""
     sizes = []
-    plain = ShardedCounts.__getitem__
+    plain = DiskCounts.__getitem__
 
     def read(self, rows):
         found = plain(self, rows)
         sizes.append(found.shape[0])
         return found
 
-    monkeypatch.setattr(ShardedCounts, "__getitem__", read)
+    monkeypatch.setattr(DiskCounts, "__getitem__", read)
     monkeypatch.setattr("docsigma.counts._base.BLOCK", ROWS)
     monkeypatch.setattr("docsigma.models._gaussian_model.BLOCK", ROWS)
     monkeypatch.setattr("docsigma_paper.models.nvdm_network.BLOCK", ROWS)

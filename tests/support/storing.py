@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from docsigma.counts import ShardedCounts, ShardWriter
+from docsigma.counts import CountsWriter, DiskCounts
 
 __all__ = ["random_counts", "write"]
 
@@ -17,14 +17,12 @@ def random_counts(n, v, seed=0, largest=4):
     return sp.csr_matrix(dense.astype(np.float32))
 
 
-def write(folder, counts, *, shard_rows=65536, block=None, **options):
+def write(folder, counts, *, block=None, **options):
     names = ("labels", "ids", "n_unknown")
     columns = {name: options.pop(name) for name in names if name in options}
     block = block or max(1, counts.shape[0])
-    with ShardWriter(
-        folder, counts.shape[1], shard_rows=shard_rows, **options
-    ) as writer:
+    with CountsWriter(folder, counts.shape[1], **options) as writer:
         for start in range(0, counts.shape[0], block):
             rows = slice(start, start + block)
             writer.add(counts[rows], **{k: v[rows] for k, v in columns.items()})
-    return ShardedCounts.open(folder)
+    return DiskCounts(folder)

@@ -94,7 +94,7 @@ def test_dense_sparse_and_stored_counts_give_the_same(corpus, tmp_path, monkeypa
     # Noise is drawn a batch at a time, so that a pass draws more than once.
     monkeypatch.setattr(nvdm_trainer, "NOISES", 1)
     counts = corpus.train.counts[:80]
-    stored = write(tmp_path / "counts", counts, shard_rows=30)
+    stored = write(tmp_path / "counts", counts)
     model = NVDM(3, **QUICK, max_iter=2, random_state=0)
     ours = clone(model).fit(counts)
     for given in (counts.toarray(), stored):

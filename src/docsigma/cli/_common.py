@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from docsigma.corpora import Documents
-    from docsigma.counts import CountedDocuments, ShardedCounts
+    from docsigma.counts import CountedDocuments, DiskCounts
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
@@ -110,7 +110,7 @@ class DocumentOptions:
     def load(self, name: str) -> Documents:
         """Load the documents called `name`: a corpus, a file or a folder."""
         from docsigma.corpora import available_corpora, load_corpus
-        from docsigma.counts._shard_manifest import is_counts_folder
+        from docsigma.counts import is_counts_folder
 
         if name in {info.name for info in available_corpora()}:
             corpus = load_corpus(name)
@@ -128,11 +128,10 @@ class DocumentOptions:
             vocabulary=self.vocabulary,
         ).train
 
-    def open_counts(self, name: str) -> ShardedCounts | None:
+    def open_counts(self, name: str) -> DiskCounts | None:
         """Open the folder `name` that `count` wrote; None if it is something else."""
         from docsigma.corpora import available_corpora
-        from docsigma.counts import ShardedCounts
-        from docsigma.counts._shard_manifest import is_counts_folder
+        from docsigma.counts import DiskCounts, is_counts_folder
 
         known = {info.name for info in available_corpora()}
         if name in known or not is_counts_folder(name):
@@ -142,7 +141,7 @@ class DocumentOptions:
                 "`vocabulary` names the columns of a count matrix (.mtx, .npz), but "
                 f"{name} is a folder of counts"
             )
-        return ShardedCounts.open(name)
+        return DiskCounts(name)
 
 
 def load_model(folder: Path, device: str | None = None) -> CountModel:
@@ -185,7 +184,7 @@ def count_for(model: CountModel, documents: Documents) -> CountedDocuments:
     return CountedDocuments(documents.counts, tokens, np.zeros_like(tokens))
 
 
-def check_same_words(model: CountModel, counts: ShardedCounts) -> None:
+def check_same_words(model: CountModel, counts: DiskCounts) -> None:
     """Refuse counts on disk whose columns are not the model's."""
     n_columns, n_words = counts.n_features, model.n_features_in_
     known, found = model.vocabulary_, counts.vocabulary
@@ -203,18 +202,14 @@ def check_same_words(model: CountModel, counts: ShardedCounts) -> None:
         )
 
 
-def stored_counts(counts: ShardedCounts, rows: slice) -> CountedDocuments:
+def stored_counts(counts: DiskCounts, rows: slice) -> CountedDocuments:
     """Read some of the documents on disk; nothing is unknown if it was not noted."""
     import numpy as np
 
     from docsigma.counts import CountedDocuments
 
     n_tokens = counts.n_tokens[rows].astype(np.int64)
-    unknown = counts.n_unknown
-    n_unknown = (
-        np.zeros_like(n_tokens) if unknown is None else unknown[rows].astype(np.int64)
-    )
-    return CountedDocuments(counts[rows], n_tokens, n_unknown)
+    return CountedDocuments(counts[rows], n_tokens, counts.n_unknown[rows])
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,12 +12,12 @@ from docsigma.cli import _common
 from docsigma.cli._tables import check_table, open_table
 
 if TYPE_CHECKING:
-    from docsigma.counts import CountedDocuments, ShardedCounts
+    from docsigma.counts import CountedDocuments, DiskCounts
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
     # Ids, labels and counts of some documents.
-    Block = tuple[list[str], list[str] | None, CountedDocuments]
+    Block = tuple[list[str], Sequence[str | None] | None, CountedDocuments]
 
 __all__ = ["embed"]
 
@@ -72,13 +72,12 @@ def embed(
     _common.show(rows)
 
 
-def _stored_blocks(counts: ShardedCounts) -> Iterator[Block]:
-    labels = counts.labels
+def _stored_blocks(counts: DiskCounts) -> Iterator[Block]:
     for start in range(0, len(counts), BLOCK):
         rows = slice(start, start + BLOCK)
         yield (
             counts.ids(rows),
-            None if labels is None else labels[rows],
+            counts.labels(rows),
             _common.stored_counts(counts, rows),
         )
 

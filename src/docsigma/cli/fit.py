@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import scipy.sparse as sp
 
-    from docsigma.counts import ShardedCounts, Vocabulary
+    from docsigma.counts import DiskCounts, Vocabulary
     from docsigma.models import TrainingPass
 
 __all__ = ["checkpoint_path", "fit"]
@@ -205,7 +205,7 @@ def fit(
 
 def _count(
     corpus: str, reader: _common.DocumentOptions, counting: dict[str, Any]
-) -> tuple[sp.csr_matrix | ShardedCounts, Vocabulary | None]:
+) -> tuple[sp.csr_matrix | DiskCounts, Vocabulary | None]:
     from docsigma.counts import Vocabulary
 
     stored = reader.open_counts(corpus)
@@ -221,9 +221,9 @@ def _count(
     return documents.counts, Vocabulary.from_words(documents.words)
 
 
-def _n_tokens(counts: sp.csr_matrix | ShardedCounts) -> float:
-    from docsigma.counts import ShardedCounts
+def _n_tokens(counts: sp.csr_matrix | DiskCounts) -> float:
+    from docsigma.counts import DiskCounts
 
-    if isinstance(counts, ShardedCounts):
+    if isinstance(counts, DiskCounts):
         return float(counts.n_tokens.sum())
     return float(counts.sum())

@@ -12,7 +12,7 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-    from docsigma.counts import ShardedCounts
+    from docsigma.counts import DiskCounts
 
 __all__ = ["perplexity"]
 
@@ -54,7 +54,7 @@ def perplexity(
     stored = reader.open_counts(docs)
     if stored is None:
         counted = _common.count_for(smm, reader.load(docs))
-        counts: sp.csr_matrix | ShardedCounts = counted.counts
+        counts: sp.csr_matrix | DiskCounts = counted.counts
         unknown: Any = counted.n_unknown
     else:
         _common.check_same_words(smm, stored)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from docsigma import BayesianSMM, GaussianPosterior, InputError
 from docsigma.counts import DiskCounts
 from docsigma.evidence import ESTIMATORS, chunk_rows
 from docsigma_paper import NVDM, SMM

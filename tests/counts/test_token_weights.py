@@ -9,7 +9,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from docsigma import BayesianSMM, TokenWeights, load_corpus
-from docsigma_paper.topic_id import load_task
 
 COUNTS = np.array([[1, 0, 3, 1], [0, 2, 1, 1], [4, 0, 0, 1]])
 
@@ -74,13 +73,3 @@ def test_in_a_pipeline_before_the_model():
         model.transform(corpus.test.counts),
         plain.transform(weights.transform(corpus.test.counts)),
     )
-
-
-@pytest.mark.usefixtures("data_folder")
-def test_in_calls_most_tokens_weigh_little():
-    # As docs/reproduced.md says.
-    train = load_task("switchboard").train
-    weights = TokenWeights().fit(train).weights_
-    tokens = np.repeat(weights[train.indices], train.data.astype(int))
-    assert np.median(tokens) == pytest.approx(0.227, abs=1e-3)
-    assert weights.max() == pytest.approx(6.208, abs=1e-3)

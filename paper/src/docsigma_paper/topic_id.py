@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import ParameterGrid
 
 from docsigma._files import atomic_file
 from docsigma.classifiers import (
@@ -131,10 +132,9 @@ def classify(
     return results
 
 
-def _fit(task: Task, k: int, l1: float, passes: int, device: str) -> BayesianSMM:
+def _fit(task: Task, pair: dict[str, Any], passes: int, device: str) -> BayesianSMM:
     model = BayesianSMM(
-        k,
-        l1=l1,
+        **pair,
         solver="paper",
         max_iter=passes,
         tol=0,
@@ -175,52 +175,40 @@ def main(arguments: list[str] | None = None) -> None:
         "folds": chosen.folds,
         "tf32": chosen.tf32,
         "n_features": int(task.train.shape[1]),
-        "grid": [],
     }
-    best = None
-    done = _resume(chosen.json, report) if chosen.json else []
-    for old in done:
-        report["grid"].append(old)
-        if best is None or old["cv_cross_entropy"] < best[0]["cv_cross_entropy"]:
-            best = (old,)
-    judged = {(row["n_components"], row["l1"]) for row in done}
-    for k in chosen.components:
-        for l1 in chosen.l1:
-            if (k, l1) in judged:
-                continue
-            model = _fit(task, k, l1, chosen.max_iter, chosen.device)
-            q = model.posterior(task.train)
-            # A loose tolerance is enough to tell the pairs apart.
-            seen = cross_validate(
+    rows = report["grid"] = _resume(chosen.json, report) if chosen.json else []
+    for pair in ParameterGrid({"n_components": chosen.components, "l1": chosen.l1}):
+        if any(row.items() >= pair.items() for row in rows):
+            continue
+        model = _fit(task, pair, chosen.max_iter, chosen.device)
+        q = model.posterior(task.train)
+        # A loose tolerance is enough to tell the pairs apart.
+        seen = cross_validate(
+            q,
+            task.train_labels,
+            UncertainGaussianClassifier(tol=1e-3),
+            n_folds=chosen.folds,
+        )
+        row: dict[str, Any] = {
+            **pair,
+            "cv_accuracy": seen.accuracy,
+            "cv_cross_entropy": seen.cross_entropy,
+            "fit_seconds": model.history_[-1]["seconds"],
+        }
+        rows.append(row)
+        report["chosen"] = min(rows, key=lambda row: row["cv_cross_entropy"])
+        if row is report["chosen"] or chosen.test_all:
+            row["test"] = classify(
                 q,
                 task.train_labels,
-                UncertainGaussianClassifier(tol=1e-3),
-                n_folds=chosen.folds,
+                model.posterior(task.test),
+                task.test_labels,
+                chosen.kinds,
             )
-            row: dict[str, Any] = {
-                "n_components": k,
-                "l1": l1,
-                "cv_accuracy": seen.accuracy,
-                "cv_cross_entropy": seen.cross_entropy,
-                "fit_seconds": model.history_[-1]["seconds"],
-            }
-            better = best is None or seen.cross_entropy < best[0]["cv_cross_entropy"]
-            if better or chosen.test_all:
-                row["test"] = classify(
-                    q,
-                    task.train_labels,
-                    model.posterior(task.test),
-                    task.test_labels,
-                    chosen.kinds,
-                )
-            if better:
-                best = (row,)
-            report["grid"].append(row)
-            print(json.dumps(row), flush=True)
-            if chosen.json:
-                _write(chosen.json, report | {"chosen": best and best[0]})
-    assert best is not None
-    report["chosen"] = best[0]
+        print(json.dumps(row), flush=True)
+        if chosen.json:
+            _write(chosen.json, report)
+    report["chosen"] = min(rows, key=lambda row: row["cv_cross_entropy"])
     if chosen.tfidf:
         report["tfidf_lr"] = tfidf_baseline(
             task.train, task.train_labels, task.test, task.test_labels
@@ -235,9 +223,8 @@ def _resume(path: Path, report: dict[str, Any]) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     before = json.loads(path.read_text())
-    settings = {name: value for name, value in report.items() if name != "grid"}
-    if any(before.get(name) != value for name, value in settings.items()):
-        raise InputError(f"{path} holds another run: other settings than {settings}")
+    if any(before.get(name) != value for name, value in report.items()):
+        raise InputError(f"{path} holds another run: other settings than {report}")
     grid: list[dict[str, Any]] = before["grid"]
     return grid
 

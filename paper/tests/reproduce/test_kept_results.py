@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from docsigma import TokenWeights
 from docsigma.corpora import load_corpus
 from docsigma_paper.classifiers.ulmfit.tokens import tokenize
 from docsigma_paper.reproduce import EXPERIMENTS, _systems, _ulmfit
 from docsigma_paper.reproduce._job import TaskName
 from docsigma_paper.reproduce._setting import Setting
 from docsigma_paper.reproduce.paper_values import NEWSGROUPS
+from docsigma_paper.topic_id import load_task
 
 RESULTS = Path(__file__).parents[3] / "results"
 # Said on the page: nobody has searched ULMFiT's rates for 20 Newsgroups.
@@ -139,3 +141,13 @@ def test_ulmfit_has_on_speech_what_the_kept_search_chose():
         TaskName("switchboard", (201, 400)): _ulmfit.CHOSEN["windows"],
     }
     assert {task: found[1] for task, found in best.items()} == chosen
+
+
+@pytest.mark.usefixtures("data_folder")
+def test_in_calls_most_tokens_weigh_little():
+    # As docs/reproduced.md says.
+    train = load_task("switchboard").train
+    weights = TokenWeights().fit(train).weights_
+    tokens = np.repeat(weights[train.indices], train.data.astype(int))
+    assert np.median(tokens) == pytest.approx(0.227, abs=1e-3)
+    assert weights.max() == pytest.approx(6.208, abs=1e-3)

@@ -14,7 +14,7 @@ from docsigma.trainers._base import PassSums, StopRule, Trainer
 from docsigma_paper.models.nvdm_network import CountBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from scipy.sparse import csr_matrix
     from torch import Tensor
@@ -113,21 +113,6 @@ class NVDMTrainer(Trainer):
             )
         return PassSums(bound, kl, 0.0)
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Return the weights of both halves."""
-        return {
-            f"{half}.{name}": tensor
-            for half, tensors in self._halves.items()
-            for name, tensor in tensors.items()
-        }
-
-    def optimizers(self) -> Mapping[str, Optimizer]:
-        """Return the optimizers by name, for a checkpoint."""
-        return {
-            f"adam.{half}": _TorchAdam(self._optimizers[half], tensors)
-            for half, tensors in self._halves.items()
-        }
-
     def _pass(self, half: str, number: int) -> tuple[float, float]:
         """Move one half through all documents; return the sums of bound and KL."""
         source = generator(self.seed, Stream.NETWORK, 1 + self.epoch, number)
@@ -169,30 +154,3 @@ class NVDMTrainer(Trainer):
             shape = (n_documents, self.n_draws, self.network.n_components)
             noise = standard_normals(shape, source, like)
             yield from torch.split(noise, self.batch_size)
-
-
-class _TorchAdam:
-    """The moments of torch's Adam, as a checkpoint holds them."""
-
-    def __init__(self, adam: torch.optim.Adam, tensors: dict[str, Tensor]) -> None:
-        self._adam, self._tensors = adam, tensors
-
-    def state(self) -> dict[str, Tensor]:
-        """Return what a checkpoint must hold."""
-        return {
-            f"{name}/{part}": self._adam.state[tensor].get(part, zero)
-            for name, tensor in self._tensors.items()
-            for part, zero in (
-                ("step", torch.zeros(())),
-                ("exp_avg", torch.zeros_like(tensor)),
-                ("exp_avg_sq", torch.zeros_like(tensor)),
-            )
-        }
-
-    def restore(self, state: dict[str, Tensor]) -> None:
-        """Restore the state that :meth:`state` returned."""
-        for name, tensor in self._tensors.items():
-            self._adam.state[tensor] = {
-                part: state[f"{name}/{part}"].to(tensor.device, copy=True)
-                for part in ("step", "exp_avg", "exp_avg_sq")
-            }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sklearn.model_selection import ParameterGrid
+
 from docsigma.experiments.tune import divide
 from docsigma_paper.reproduce._dots import Dots, draw_dots
 from docsigma_paper.reproduce._job import TaskName
@@ -111,11 +113,13 @@ def _try(setting: Setting, search: Search, lm_dropout: float) -> list[dict[str, 
     for part in (seen, unseen):
         parts += [texts[row] for row in part], [labels[row] for row in part]
     tried = []
-    for n_epochs in _epochs(setting, search):
-        for rate in _few(setting, search.classifier_dropout):
-            chosen = {"classifier_dropout": rate, "classifier_epochs": n_epochs}
-            scores = fit_and_evaluate(learned.classifier(**chosen), *parts)
-            tried.append({**chosen, **scores})
+    grid = {
+        "classifier_epochs": _epochs(setting, search),
+        "classifier_dropout": _few(setting, search.classifier_dropout),
+    }
+    for chosen in ParameterGrid(grid):
+        scores = fit_and_evaluate(learned.classifier(**chosen), *parts)
+        tried.append({**chosen, **scores})
     return tried
 
 

@@ -82,7 +82,7 @@ def test_priors(priors, expected):
 @pytest.mark.parametrize(
     ("priors", "sentence"),
     [
-        ("flat", "'priors' .* 'empirical', 'uniform'.* Got 'flat' instead"),
+        ("flat", "'priors' .* must be a str among .* Got 'flat' instead"),
         ([1.0], r"`priors` has the shape \(1,\), but there are 2 classes"),
         ([0.5, 0.6], "`priors` must add up to 1, got 1.1"),
         ([1.0, 0.0], "`priors` must be positive, got 0.0"),
@@ -223,7 +223,7 @@ def test_bad_added_classes(y, priors, sentence):
         ([0, 1], [1.0, -1.0], "Negative values in data passed to `sample_weight`"),
         ([0, 1], [1.0, np.nan], "Input sample_weight contains NaN"),
         ([0, 1], [1.0], r"sample_weight.shape == \(1,\), expected \(2,\)"),
-        ([0, 1], [0.0, 0.0], "`sample_weight` is zero for every document"),
+        ([0, 1], [0.0, 0.0], "Sample weights must contain at least one non-zero"),
         (np.array(["a", None], dtype=object), None, "`y` has no label in row 1"),
     ],
 )

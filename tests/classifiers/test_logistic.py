@@ -105,7 +105,7 @@ def test_two_classes_in_log_space(data):
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"uncertainty": "rows"}, "'uncertainty' .* 'none'.* Got 'rows' instead"),
+        ({"uncertainty": "rows"}, "'uncertainty' .*'none'.* Got 'rows' instead"),
         ({"n_folds": 1}, r"'n_folds' .* an int in the range \[2, inf\). Got 1 instead"),
     ],
 )

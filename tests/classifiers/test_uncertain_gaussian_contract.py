@@ -21,8 +21,8 @@ class AbsoluteVariances(UncertainGaussianClassifier):
             return UncertainDocuments.from_columns(np.hstack([X, np.abs(X)]))
         return super()._from_array(X)
 
-    def _n_columns(self):
-        return super()._n_columns() // 2
+    def _n_columns(self, n_components):
+        return n_components
 
 
 @parametrize_with_checks(

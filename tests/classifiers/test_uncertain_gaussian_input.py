@@ -135,7 +135,7 @@ def test_a_width_of_the_other_layout_names_it(data):
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"layout": "rows"}, "'layout' .* 'mean_variance'.* Got 'rows' instead"),
+        ({"layout": "rows"}, "'layout' .*'mean_variance'.* Got 'rows' instead"),
         ({"tol": -1.0}, r"'tol' .* in the range \[0.0, inf\). Got -1.0 instead"),
         ({"max_iter": 0}, r"'max_iter' .* in the range \[1, inf\). Got 0 instead"),
         ({"regularization": -1.0}, r"'regularization' .* range \[0.0, inf\). Got -1"),

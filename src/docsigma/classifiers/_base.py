@@ -49,7 +49,8 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class per document, for `X` as `fit` takes it."""
-        return np.asarray(self.classes_[self._class_scores(X).argmax(axis=1)])
+        scores = self._class_scores(X)
+        return np.asarray(self.classes_[scores.argmax(axis=1)])
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Return log probabilities, documents x classes, which never underflow.

@@ -78,8 +78,6 @@ class TrainingLabels:
             sample_weight, y, dtype=np.float64, ensure_non_negative=True
         )
         kept = np.flatnonzero(weights)
-        if not len(kept):
-            raise InputError("`sample_weight` is zero for every document")
         classes, codes = np.unique(y[kept], return_inverse=True)
         if len(classes) < min_classes:
             raise InputError(

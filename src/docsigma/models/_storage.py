@@ -32,8 +32,6 @@ Model = TypeVar("Model", bound="SubspaceModel")
 # Parameters that may differ between a run and the run that goes on from it.
 FREE = {"max_iter", "tol", "verbose", "device", "output", "random_state"}
 FREE |= {"inference_max_iter", "inference_tol", "precision"}
-# Parameters of versions before this one.
-GONE = {"inference_draws"}
 ARRAYS = ("components_", "log_unigram_", "training_log_unigram_")
 SCALARS = ("n_features_in_", "n_iter_", "converged_", "seed_", "history_")
 
@@ -102,7 +100,6 @@ def unpack(
             **{
                 name: _parameter(name, value, config)
                 for name, value in parameters.items()
-                if name not in GONE
             }
         )
         for name in ARRAYS:

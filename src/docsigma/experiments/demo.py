@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from docsigma.classifiers import TopicClassifier
 from docsigma.corpora import load_corpus
 from docsigma.counts import Vocabulary
-from docsigma.exceptions import InputError
 from docsigma.experiments.figures import (
     bound_over_time,
     document_map,
@@ -100,6 +99,9 @@ def run_demo(
         Takes a line on each step.
     """
     loaded = load_corpus(corpus)
+    train, train_labels = loaded.train.labelled()
+    test, test_labels = loaded.test.labelled()
+    loaded = replace(loaded, train=train, test=test)
     assert loaded.train.texts is not None
     words, counted = Vocabulary.fit_count(loaded.train.texts, min_df=3)
     say(
@@ -123,14 +125,9 @@ def run_demo(
         "uncertainty.png": variance_against_length(
             q, held_out.n_tokens, 1 / model.prior_precision
         ),
-        "map.png": document_map(q, _labels(loaded.test)),
+        "map.png": document_map(q, test_labels),
     }
-    task = Task(
-        counted.counts,
-        held_out.counts,
-        _labels(loaded.train),
-        _labels(loaded.test),
-    )
+    task = Task(counted.counts, held_out.counts, train_labels, test_labels)
     say("topic identification: GLC, GLCU, LR, TF-IDF + LR")
     topic_id = {}
     trained = model.posterior(task.train)
@@ -147,9 +144,3 @@ def run_demo(
     topic_id["TF-IDF + LR"] = tfidf_baseline(task)
     say(f"plots: {', '.join(save_figures(figures, folder))}")
     return DemoResult(model, loaded.test, held_out.n_tokens, q, perplexity, topic_id)
-
-
-def _labels(documents: Documents) -> list[str]:
-    if documents.labels is None:
-        raise InputError(f"the demo needs labels, and {documents.source} has none")
-    return documents.labels

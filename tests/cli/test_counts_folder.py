@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from counting import counted
 from docsigma import BayesianSMM
-from docsigma.counts import CountsWriter, DiskCounts
+from docsigma.counts import CountsWriter, DiskCounts, MemoryCounts
 from running import refuse, run, succeed
 
 QUICK = ("--components", 2, "--max-iter", 3)
@@ -91,7 +91,7 @@ def test_a_stopped_fit_on_disk_goes_on(tmp_path, stored, capsys, monkeypatch):
 def test_embeddings_of_a_folder_are_those_of_the_texts(
     tmp_path, stored, documents, model, capsys, monkeypatch, suffix, size
 ):
-    monkeypatch.setattr("docsigma.cli.embed.BLOCK", size)
+    monkeypatch.setattr("docsigma.cli._common.BLOCK", size)
     sizes = []
     plain = BayesianSMM.posterior
     monkeypatch.setattr(
@@ -150,13 +150,13 @@ def test_perplexity_of_a_folder_is_that_of_the_texts(
         for source in (stored, documents)
     )
     assert on_disk == in_memory
-    assert given == [DiskCounts, sp.csr_matrix]
+    assert given == [DiskCounts, MemoryCounts]
 
 
 def test_an_embedding_that_fails_half_way_leaves_nothing(
     tmp_path, stored, model, capsys, monkeypatch
 ):
-    monkeypatch.setattr("docsigma.cli.embed.BLOCK", 4)
+    monkeypatch.setattr("docsigma.cli._common.BLOCK", 4)
     damaged = np.load(stored / "indices.npy", mmap_mode="r+")
     damaged[-20:] = -1
     damaged.flush()
@@ -215,10 +215,10 @@ def test_what_folders_cannot_do_gets_one_sentence(
         fit,
         ("embed", model, stored, *out),
         ("perplexity", model, stored),
+        ("topics", model, stored),
     ):
         sentence = refuse(capsys, *command, "--vocabulary", words)
         assert f"{stored} is a folder of counts" in sentence
-    assert "only `fit`, `embed`" in refuse(capsys, "topics", model, stored)
     with CountsWriter(tmp_path / "zeros", 3) as writer:
         writer.add(sp.csr_matrix((4, 3)))
     empty = ("fit", tmp_path / "zeros", "--out", tmp_path / "other")
@@ -226,3 +226,85 @@ def test_what_folders_cannot_do_gets_one_sentence(
     (stored / "n_tokens.npy").unlink()
     assert "n_tokens.npy" in refuse(capsys, *fit)
     assert not (tmp_path / "other").exists()
+
+
+@pytest.fixture
+def classifier(tmp_path, documents, model, capsys):
+    out = tmp_path / "classifier"
+    succeed(capsys, "classifier", "fit", model, documents, "--out", out)
+    return out
+
+
+def test_a_classifier_of_a_folder_is_that_of_the_texts(
+    tmp_path, stored, documents, model, classifier, capsys
+):
+    fit = ("classifier", "fit", model, stored, "--out", tmp_path / "disk", "--json")
+    report = json.loads(succeed(capsys, *fit))
+    assert (report["n_documents"], report["n_unlabelled"]) == (25, 0)
+    proba = []
+    for name in ("disk", "classifier"):
+        out = tmp_path / f"{name}.npz"
+        predict = ("classifier", "predict", tmp_path / name, documents, "--out", out)
+        succeed(capsys, *predict)
+        table = read_table(out)
+        proba.append([table[k] for k in table if k.startswith("probability")])
+    np.testing.assert_allclose(*proba, rtol=1e-5)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".npz", ".parquet"])
+@pytest.mark.parametrize("size", [7, 8192])
+def test_labels_of_a_folder_are_those_of_the_texts(
+    tmp_path, stored, documents, classifier, capsys, monkeypatch, suffix, size
+):
+    monkeypatch.setattr("docsigma.cli._common.BLOCK", size)
+    tables, reports = [], []
+    for name, source in (("disk", stored), ("memory", documents)):
+        out = tmp_path / f"{name}{suffix}"
+        predict = ("classifier", "predict", classifier, source, "--out", out)
+        reports.append(json.loads(succeed(capsys, *predict, "--json")))
+        tables.append(read_table(out))
+    assert list(tables[0]) == list(tables[1])
+    for name, found in tables[0].items():
+        if found.dtype.kind == "f":
+            np.testing.assert_allclose(found, tables[1][name], rtol=1e-4, atol=1e-6)
+        else:
+            np.testing.assert_array_equal(found, tables[1][name])
+    for name in ("n_documents", "n_classes", "n_under_half"):
+        assert reports[0][name] == reports[1][name]
+
+
+@pytest.mark.parametrize("size", [7, 8192])
+def test_evaluation_of_a_folder_is_that_of_the_texts(
+    stored, documents, classifier, capsys, monkeypatch, size
+):
+    monkeypatch.setattr("docsigma.cli._common.BLOCK", size)
+    found, expected = (
+        json.loads(succeed(capsys, "classifier", "evaluate", classifier, s, "--json"))
+        for s in (stored, documents)
+    )
+    assert found["n_documents"] == 25
+    assert list(found) == list(expected)
+    for name, value in expected.items():
+        if isinstance(value, float):
+            assert found[name] == pytest.approx(value, rel=1e-4, abs=1e-6)
+        else:
+            assert found[name] == value
+
+
+def test_topics_of_a_folder_are_those_of_the_texts(stored, documents, model, capsys):
+    found, expected = (
+        json.loads(succeed(capsys, "topics", model, source, "--clusters", 2, "--json"))
+        for source in (stored, documents)
+    )
+    assert found == expected
+    assert found["clusters"][0]["nearest"][0].startswith("d")
+    assert "d" in succeed(capsys, "topics", model, stored, "--clusters", 2)
+
+
+def test_a_folder_without_labels_trains_no_classifier(tmp_path, model, capsys):
+    words = BayesianSMM.load(model).vocabulary_
+    with CountsWriter(tmp_path / "bare", len(words), words) as writer:
+        writer.add(sp.csr_matrix(np.ones((4, len(words)))))
+    fit = ("classifier", "fit", model, tmp_path / "bare", "--out", tmp_path / "clf")
+    assert "none of its 4 documents has a value" in refuse(capsys, *fit)
+    assert not (tmp_path / "clf").exists()

@@ -82,8 +82,6 @@ class ModelContract:
     def test_counts_on_disk_give_what_counts_in_memory_give(
         self, corpus, solver, tmp_path
     ):
-        if solver == "paper":
-            pytest.skip("Algorithm 1 needs the counts in memory, and says so")
         stored = write(tmp_path / "counts", corpus.train.counts)
         whole = self.fit(corpus, solver)
         model = self.make(solver, random_state=0).fit(stored)

@@ -101,9 +101,10 @@ def run(
         Whether a progress bar is shown.
     """
     loaded = load_corpus(corpus)
-    train, test = loaded.train, loaded.test
-    if train.texts is None or test.texts is None or train.labels is None:
-        raise InputError(f"{corpus} has no texts with labels to cut")
+    train, train_labels = loaded.train.labelled()
+    test, _ = loaded.test.labelled()
+    if train.texts is None or test.texts is None:
+        raise InputError(f"{corpus} has no texts to cut")
     words, counted = Vocabulary.fit_count(train.texts, min_df=2)
     model = BayesianSMM(
         n_components,
@@ -117,21 +118,20 @@ def run(
     model.fit(counted.counts)
     q = model.posterior(counted.counts)
     classifiers = {
-        kind: TopicClassifier.fit(model, q, train.labels, kind=kind) for kind in KINDS
+        kind: TopicClassifier.fit(model, q, train_labels, kind=kind) for kind in KINDS
     }
     needed = start + max(lengths)
     long = [i for i, text in enumerate(test.texts) if len(text.split()) >= needed]
     if not long:
         raise InputError(f"no test document of {corpus} has {needed} words")
-    test = test[long]
-    assert test.labels is not None
+    test, test_labels = test[long].labelled()
     results = []
     for n_words in lengths:
         counts = words.count_documents(cut(test, start, n_words)).counts
         posterior = model.posterior(counts)
         for kind, classifier in classifiers.items():
             log_proba = classifier.predict_log_proba(posterior)
-            seen = evaluate(log_proba, test.labels, classifier.classes_)
+            seen = evaluate(log_proba, test_labels, classifier.classes_)
             results.append(
                 Cut(
                     n_words,

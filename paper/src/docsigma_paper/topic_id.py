@@ -16,6 +16,7 @@ import argparse
 import json
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,11 +89,10 @@ class Task:
 def load_task(name: str, **options: Any) -> Task:
     """Load a corpus with labels and count it; words of two training documents stay."""
     corpus = load_corpus(name, **options)
-    train, test = corpus.train, corpus.test
-    if train.labels is None or test.labels is None:
-        raise InputError(f"the corpus {name} has no labels: topic ID needs them")
-    counts = count_parts(corpus)
-    return Task(*counts, train.labels, test.labels, train.texts, test.texts)
+    train, train_labels = corpus.train.labelled()
+    test, test_labels = corpus.test.labelled()
+    counts = count_parts(replace(corpus, train=train, test=test))
+    return Task(*counts, train_labels, test_labels, train.texts, test.texts)
 
 
 def classify(

@@ -221,15 +221,12 @@ def _given(source: Path, counting: dict[str, Any]) -> Vocabulary:
 
 
 def _count(words: Vocabulary | None, block: Documents) -> CountedDocuments:
-    import numpy as np
-
     from docsigma.counts import CountedDocuments
 
     if words is not None:
         return words.count_documents(block)
     assert block.counts is not None
-    tokens = np.asarray(block.counts.sum(axis=1)).ravel().astype(np.int64)
-    return CountedDocuments(block.counts, tokens, np.zeros_like(tokens))
+    return CountedDocuments.of(block.counts)
 
 
 def _watched(blocks: Iterable[Documents], what: str, bar: bool) -> Iterator[Documents]:

@@ -112,6 +112,7 @@ def fit(
 
     Example: docsigma fit docstrings --out model --components 50 --max-iter 200
     """
+    from docsigma.counts import as_counts
     from docsigma.models import BayesianSMM
 
     settings = read_settings(
@@ -142,7 +143,7 @@ def fit(
         text_column, label_column, id_column, vocabulary, _common.Split.train
     )
     counts, words = _count(corpus, reader, settings.counting)
-    n_tokens = _n_tokens(counts)
+    n_tokens = float(as_counts(counts).n_tokens.sum())
     if n_tokens <= 0:
         raise InputError(f"{corpus} holds no word: every count is zero")
     checkpoint = checkpoint_path(out)
@@ -219,11 +220,3 @@ def _count(
     if documents.words is None:
         return documents.counts, None
     return documents.counts, Vocabulary.from_words(documents.words)
-
-
-def _n_tokens(counts: sp.csr_matrix | DiskCounts) -> float:
-    from docsigma.counts import DiskCounts
-
-    if isinstance(counts, DiskCounts):
-        return float(counts.n_tokens.sum())
-    return float(counts.sum())

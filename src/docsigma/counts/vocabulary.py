@@ -52,6 +52,12 @@ class CountedDocuments:
     n_tokens: NDArray[np.int64]
     n_unknown: NDArray[np.int64]
 
+    @classmethod
+    def of(cls, counts: sparse.csr_matrix) -> CountedDocuments:
+        """Take counts of which no token is left out, and check them."""
+        checked = check_counts(counts)
+        return cls(checked, _row_sums(checked), np.zeros(checked.shape[0], np.int64))
+
     def __len__(self) -> int:
         return int(self.n_tokens.shape[0])
 
@@ -320,7 +326,9 @@ class Vocabulary:
         """
         if documents.texts is not None:
             return self.count(documents.texts)
-        counts = check_counts(documents.counts)
+        assert documents.counts is not None
+        counted = CountedDocuments.of(documents.counts)
+        counts = counted.counts
         if documents.words is None:
             if counts.shape[1] != len(self):
                 raise InputError(
@@ -329,9 +337,7 @@ class Vocabulary:
                 )
         elif tuple(documents.words) != self.words:
             return self._match(counts, documents.words)
-        return CountedDocuments(
-            counts, _row_sums(counts), np.zeros(counts.shape[0], dtype=np.int64)
-        )
+        return counted
 
     def _match(self, counts: sparse.csr_matrix, words: list[str]) -> CountedDocuments:
         target = np.array([self._columns.get(word, -1) for word in words], dtype=int)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from docsigma.classifiers import TopicClassifier
 from docsigma.corpora import load_corpus
 from docsigma.counts import Vocabulary
-from docsigma.exceptions import InputError
 from docsigma.experiments.evaluation import evaluate, tfidf_baseline
 from docsigma.experiments.figures import (
     bound_over_time,
@@ -100,6 +99,9 @@ def run_demo(
         Takes a line on each step.
     """
     loaded = load_corpus(corpus)
+    train, train_labels = loaded.train.labelled()
+    test, test_labels = loaded.test.labelled()
+    loaded = replace(loaded, train=train, test=test)
     assert loaded.train.texts is not None
     words, counted = Vocabulary.fit_count(loaded.train.texts, min_df=3)
     say(
@@ -118,7 +120,6 @@ def run_demo(
     held_out = words.count_documents(loaded.test)
     q = model.posterior(held_out.counts)
     perplexity = model.perplexity(held_out.counts, posterior=q)
-    train_labels, test_labels = _labels(loaded.train), _labels(loaded.test)
     figures = {
         "bound.png": bound_over_time(model.history_, int(counted.n_tokens.sum())),
         "uncertainty.png": variance_against_length(
@@ -144,9 +145,3 @@ def run_demo(
     )
     say(f"plots: {', '.join(save_figures(figures, folder))}")
     return DemoResult(model, loaded.test, held_out.n_tokens, q, perplexity, topic_id)
-
-
-def _labels(documents: Documents) -> list[str]:
-    if documents.labels is None:
-        raise InputError(f"the demo needs labels, and {documents.source} has none")
-    return documents.labels

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from docsigma.counts import Counts
-    from docsigma.trainers._base import Optimizer
     from docsigma_paper.models.nvdm_network import NVDMNetwork
 
 __all__ = ["NVDMTrainer"]

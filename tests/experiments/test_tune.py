@@ -51,7 +51,7 @@ def test_a_search_goes_on_from_its_journal(task, tmp_path):
     settings["objective"] = "perplexity"
     first = tune(task.train, None, n_trials=2, **settings)
     said = []
-    second = tune(task.train, None, n_trials=3, say=said.append, **settings)
+    second = tune(task.train, None, n_trials=3, log=said.append, **settings)
     assert len(said) == 1
     assert second.trials[:2] == first.trials
     assert second.trials[2]["l1"] not in {trial["l1"] for trial in first.trials}

@@ -82,7 +82,7 @@ def tune(
             device=device,
             random_state=seed,
             journal=journal,
-            say=lambda line: typer.echo(line, err=True),
+            log=lambda line: typer.echo(line, err=True),
         )
     settings: dict[str, Any] = {"corpus": corpus, **window}
     settings |= {"objective": objective, "seed": seed}

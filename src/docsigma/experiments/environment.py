@@ -24,7 +24,7 @@ def gpu_work() -> int:
 
 
 def environment(*, on_gpu: bool) -> dict[str, Any]:
-    """Give the time, the machine that computed and the versions of libraries."""
+    """Return the time, the machine that computed and the versions of libraries."""
     versions = {"python": platform.python_version(), "docsigma": docsigma.__version__}
     for package in PACKAGES:
         try:

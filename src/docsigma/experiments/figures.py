@@ -42,7 +42,7 @@ PALETTE = (
 def blank(
     width: float = 6.4, height: float = 4.2, n_panels: int | None = None
 ) -> tuple[Figure, Any]:
-    """Give an empty figure and its axes, or a list of axes side by side."""
+    """Return an empty figure and its axes, or a list of axes side by side."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -63,7 +63,7 @@ def save_figures(figures: Mapping[str, Figure], folder: Path) -> list[str]:
 
 
 def bound_over_time(history: Sequence[dict[str, Any]], n_tokens: int) -> Figure:
-    """Draw the bound a token, and the KL, over the seconds of a training.
+    """Draw the bound per token, and the KL, over the seconds of a training.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def document_map(
     posterior : GaussianPosterior
         Of the documents.
     labels : sequence of str
-        One a document; decides the colours.
+        One per document; decides the colours.
     n_labels : int, default=7
         How many of the most frequent labels are drawn.
     n_ellipses : int, default=120

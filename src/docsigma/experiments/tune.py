@@ -98,7 +98,7 @@ def tune(
     device: str = "auto",
     random_state: int = 0,
     journal: Path | None = None,
-    say: Callable[[str], object] | None = None,
+    log: Callable[[str], object] | None = None,
 ) -> Tuned:
     """Search K, the l1 weight and the precision of the prior.
 
@@ -132,7 +132,7 @@ def tune(
         of trials, and however often it was stopped, the search is the same.
     journal : Path, default=None
         A file that keeps every trial, so that a search can go on.
-    say : callable, default=None
+    log : callable, default=None
         Told about each trial.
 
     Returns
@@ -196,9 +196,9 @@ def tune(
             value = _cross_entropy(
                 model, seen, kept[train], unseen, kept[test], objective
             )
-        if say is not None:
+        if log is not None:
             shown = show_parameters(parameters | {"weights": weights})
-            say(f"trial {trial.number}: {shown}: {value:.4f}")
+            log(f"trial {trial.number}: {shown}: {value:.4f}")
         return float(value)
 
     settings = {

@@ -67,9 +67,9 @@ def reproduce(
         options={"ulmfit_weights": ulmfit_weights, "systems": system},
     )
     with _common.going_on(f"the rows that are done are in {out / f'{name}.json'}"):
-        say = partial(tqdm.write, file=sys.stderr)
+        log = partial(tqdm.write, file=sys.stderr)
         written = run(
-            name, out, setting, say, also or (), progress=True, computes=not as_it_is
+            name, out, setting, log, also or (), progress=True, computes=not as_it_is
         )
     page = next(path for path in written if path.suffix == ".md")
     typer.echo(page.read_text("utf-8"))

@@ -49,7 +49,7 @@ class Cut:
     accuracy, cross_entropy, ece : float
         Per cent, nats, and expected calibration error.
     n_documents : int
-        Documents judged.
+        Documents evaluated.
     """
 
     n_words: int
@@ -85,7 +85,7 @@ def run(
     max_iter: int = 300,
     verbose: bool = False,
 ) -> list[Cut]:
-    """Train on whole documents, judge on cut ones.
+    """Train on whole documents, evaluate on cut ones.
 
     Parameters
     ----------

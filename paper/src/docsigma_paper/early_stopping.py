@@ -65,14 +65,14 @@ def cross_validate(
     n_folds: int = 5,
     random_state: int = 0,
 ) -> CrossValidation:
-    """Judge a classifier on documents it has not seen, fold by fold.
+    """Evaluate a classifier on documents it has not seen, fold by fold.
 
     Parameters
     ----------
     features : array of shape (n_documents, n_features) or GaussianPosterior
         What the classifier takes.
     labels : sequence of str
-        One a document.
+        One per document.
     classifier : scikit-learn classifier
         Cloned for each fold; needs ``predict_log_proba``.
     n_folds : int, default=5
@@ -112,10 +112,10 @@ def cross_validate(
 
 
 class EarlyStopping:
-    """A callback that judges topic ID at checkpoints and keeps the best model.
+    """A callback that evaluates topic ID at checkpoints and keeps the best model.
 
     Hand it to ``fit`` of any model of this package. At each checkpoint it freezes the
-    model, embeds the training documents anew, and judges a classifier on them by
+    model, embeds the training documents anew, and evaluates a classifier on them by
     cross-validation. The training is not cut short unless `patience` is given: the
     whole curve is wanted to see whether a model over-trains.
 
@@ -194,7 +194,7 @@ class EarlyStopping:
         self.best_model: Any = None
 
     def __call__(self, now: TrainingPass) -> bool:
-        """Judge the model if this is a checkpoint; a true answer ends the training."""
+        """Evaluate the model if this is a checkpoint; true ends the training."""
         if now.epoch % self.every:
             return False
         model = now.snapshot()
@@ -222,5 +222,5 @@ class EarlyStopping:
         return one.cross_entropy < other.cross_entropy
 
     def rows(self) -> list[dict[str, Any]]:
-        """Give the curve as plain dictionaries."""
+        """Return the curve as plain dictionaries."""
         return [asdict(point) for point in self.curve]

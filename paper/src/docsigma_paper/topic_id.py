@@ -1,12 +1,12 @@
-r"""Topic identification: embed, classify, judge. The paper's second half as a recipe.
+r"""Topic identification, the paper's second half: embed, classify, evaluate.
 
     python -m docsigma_paper.topic_id --corpus 20newsgroups --json FILE
     python -m docsigma_paper.topic_id --corpus switchboard --words 201 400 \
         --components 200 --l1 0.1 --json FILE
 
 K and l1 are chosen on the training part alone: for each pair a model is trained without
-labels, and GLCU on its embeddings is judged by cross-validation. The pair with
-the least cross-entropy is then judged on the test part, by GLC, GLCU and LR.
+labels, and GLCU on its embeddings is evaluated by cross-validation. The pair with
+the least cross-entropy is then evaluated on the test part, by GLC, GLCU and LR.
 A run that was stopped goes on with the pairs its FILE does not have yet.
 """
 
@@ -64,7 +64,7 @@ class Task:
     train, test : csr_matrix
         Word counts.
     train_labels, test_labels : list of str
-        One a document.
+        One per document.
     train_texts, test_texts : list of str or None
         The documents themselves, where the corpus has them.
     """
@@ -102,7 +102,7 @@ def classify(
     test_labels: list[str],
     kinds: Sequence[str] = ("glc", "glcu", "lr"),
 ) -> dict[str, dict[str, float]]:
-    """Train GLC, GLCU and LR on posteriors and judge them on others.
+    """Train GLC, GLCU and LR on posteriors and evaluate them on others.
 
     ``"glcu-stopped"`` is GLCU after the ten steps of EM of the authors' code.
     """
@@ -160,7 +160,7 @@ def main(arguments: list[str] | None = None) -> None:
         "--tf32", action="store_true", help="TF32 products on a GPU: faster, coarser"
     )
     parser.add_argument("--tfidf", action="store_true", help="add TF-IDF + LR")
-    parser.add_argument("--test-all", action="store_true", help="judge every pair")
+    parser.add_argument("--test-all", action="store_true", help="test every pair")
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args(arguments)
     register()
@@ -219,7 +219,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _resume(path: Path, report: dict[str, Any]) -> list[dict[str, Any]]:
-    """Give the pairs that an earlier run with the same settings has judged."""
+    """Return the pairs that an earlier run with the same settings has evaluated."""
     if not path.exists():
         return []
     before = json.loads(path.read_text())

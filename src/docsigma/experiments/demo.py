@@ -81,7 +81,7 @@ def run_demo(
     n_components: int = 50,
     max_iter: int | None = None,
     verbose: bool = False,
-    say: Callable[[str], object] = print,
+    log: Callable[[str], object] = print,
 ) -> DemoResult:
     """Fit on the corpus's training half, embed and label the other half.
 
@@ -95,7 +95,7 @@ def run_demo(
         Of the model.
     verbose : bool, default=False
         Whether a progress bar is shown.
-    say : callable, default=print
+    log : callable, default=print
         Takes a line on each step.
     """
     loaded = load_corpus(corpus)
@@ -104,7 +104,7 @@ def run_demo(
     loaded = replace(loaded, train=train, test=test)
     assert loaded.train.texts is not None
     words, counted = Vocabulary.fit_count(loaded.train.texts, min_df=3)
-    say(
+    log(
         f"{corpus}: {len(loaded.train)} training and {len(loaded.test)} held-out "
         f"documents, {len(words)} words"
     )
@@ -116,7 +116,7 @@ def run_demo(
     )
     model.fit(counted.counts).set_vocabulary(words)
     model.save(folder / "model")
-    say(f"fitted in {model.history_[-1]['seconds']:.0f} s, saved to {folder / 'model'}")
+    log(f"fitted in {model.history_[-1]['seconds']:.0f} s, saved to {folder / 'model'}")
     held_out = words.count_documents(loaded.test)
     q = model.posterior(held_out.counts)
     perplexity = model.perplexity(held_out.counts, posterior=q)
@@ -127,7 +127,7 @@ def run_demo(
         ),
         "map.png": document_map(q, test_labels),
     }
-    say("topic identification: GLC, GLCU, LR, TF-IDF + LR")
+    log("topic identification: GLC, GLCU, LR, TF-IDF + LR")
     topic_id = {}
     trained = model.posterior(counted.counts)
     for kind in ("glc", "glcu", "lr"):
@@ -143,5 +143,5 @@ def run_demo(
     topic_id["TF-IDF + LR"] = tfidf_baseline(
         counted.counts, train_labels, held_out.counts, test_labels
     )
-    say(f"plots: {', '.join(save_figures(figures, folder))}")
+    log(f"plots: {', '.join(save_figures(figures, folder))}")
     return DemoResult(model, loaded.test, held_out.n_tokens, q, perplexity, topic_id)

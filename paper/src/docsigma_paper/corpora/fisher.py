@@ -72,7 +72,7 @@ def load_fisher(
     transcripts: str | os.PathLike[str] = "manual",
     words: tuple[int, int] | None = None,
 ) -> Corpus:
-    r"""Load the sides of the calls that a list names, one document a side.
+    r"""Load the sides of the calls that a list names, one document per side.
 
     The id of a side is such as ``fe_03_00001-A``, its label the call's TOPICID, such
     as ``ENG01``. Documents are sorted by id, whatever the order of the list.
@@ -90,7 +90,7 @@ def load_fisher(
         and those that begin with # are passed over. By default ``split.txt`` in
         that ``fisher``.
     transcripts : "manual" or path
-        The LDC's transcripts, or a recogniser's: a folder with one file a side,
+        The LDC's transcripts, or a recogniser's: a folder with one file per side,
         ``fe_03_00001-A.txt``, or one file as Kaldi writes it, each line the id of a
         side or of an utterance of it (``fe_03_00001-A-000376-000554``) and then
         words; utterances are put together in the order of the lines.
@@ -190,7 +190,7 @@ def load_fisher_asr(
 
 
 def _recogniser_output(folder: Path) -> Path | None:
-    """Give a recogniser's transcripts in a folder, if there are any."""
+    """Return a recogniser's transcripts in a folder, if there are any."""
     paths = [folder / name for name in ASR_NAMES]
     return next((path for path in paths if path.exists()), None)
 

@@ -1,4 +1,4 @@
-"""Tables as pictures: a line a row, a dot a figure, the printed figure hollow."""
+"""Tables as pictures: one line per row, one dot per figure, hollow for the printed."""
 
 from __future__ import annotations
 

@@ -55,14 +55,14 @@ class TaskName:
 
     @property
     def part(self) -> str:
-        """Say which part of each document, in words."""
+        """Which part of each document, in words."""
         if self.words is None:
             return "whole documents"
         return f"words {self.words[0]} to {self.words[1]}"
 
     @property
     def title(self) -> str:
-        """Say corpus and part."""
+        """Corpus and part."""
         return f"{self.corpus}, {self.part}"
 
 

@@ -25,7 +25,7 @@ _ROUNDS = {
 
 
 def algorithm1_parameters(k: int, l1: float, n_passes: int) -> dict[str, Any]:
-    """Give the parameters of a model trained by Algorithm 1 to the last pass."""
+    """Return the parameters of a model trained by Algorithm 1 to the last pass."""
     return {
         "n_components": k,
         "l1": l1,
@@ -36,7 +36,7 @@ def algorithm1_parameters(k: int, l1: float, n_passes: int) -> dict[str, Any]:
 
 
 def nvdm_parameters(setting: Setting, k: int, corpus: str) -> dict[str, Any]:
-    """Give the parameters of an NVDM of the paper's two layers.
+    """Return the parameters of an NVDM of the paper's two layers.
 
     Activation and rate are those of benchmarks/nvdm.py, which looks at test documents:
     a baseline may. At K 200 and all words a rate of 5e-4 diverges.

@@ -19,7 +19,7 @@ __all__ = ["Plan", "Record"]
 
 
 class Record:
-    """The JSON file of one experiment: a heading and one row a result.
+    """The JSON file of one experiment: a heading and one row per result.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Record:
         The file. If it is there, its rows are kept.
     heading : dict
         What must agree between a run and the run that goes on: name and settings.
-    say : callable, default=None
+    log : callable, default=None
         Told about each row.
     others : sequence of Path, default=()
         Files of runs elsewhere, of other seeds or systems; their rows are taken over.
@@ -58,14 +58,14 @@ class Record:
         self,
         path: Path,
         heading: dict[str, Any],
-        say: Callable[[str], object] | None = None,
+        log: Callable[[str], object] | None = None,
         others: Sequence[Path] = (),
         *,
         computes: bool = True,
     ) -> None:
         self.path = path
         self.heading = heading
-        self._say = say
+        self._log = log
         #: Called after each row, be it found or computed.
         self.after: Callable[[], object] = lambda: None
         self._computes = computes
@@ -109,7 +109,7 @@ class Record:
     def find(
         self, key: dict[str, Any], parameters: dict[str, Any] | None = None
     ) -> dict[str, Any] | None:
-        """Give the row of `key`, and of `parameters` if they are named.
+        """Return the row of `key`, and of `parameters` if they are named.
 
         Those must be as a file gives them back: without tuples.
         """
@@ -125,7 +125,7 @@ class Record:
         compute: Callable[[], dict[str, Any]],
         needs: str | None = None,
     ) -> dict[str, Any] | None:
-        """Give the row of `key`; compute and write it if it is not there.
+        """Return the row of `key`; compute and write it if it is not there.
 
         A row of other `parameters` counts as not there. A record that computes
         nothing gives None then, and keeps such a row in the file. `needs` names a
@@ -164,14 +164,14 @@ class Record:
         return made
 
     def _tell(self, line: str) -> None:
-        if self._say is not None:
-            self._say(line)
+        if self._log is not None:
+            self._log(line)
 
     def write(self) -> None:
         """Write the file, whole; rows in the order in which they were asked for."""
         asked = [row for key in self._asked if (row := self.find(key)) is not None]
         self.rows = [row for row in self.rows if row["key"] not in self._asked] + asked
-        # A row a line: curves hold thousands of figures, and a change shows its row.
+        # One row per line: curves hold thousands of numbers, a change shows its row.
         heading = json.dumps({**self.heading, "rows": []}, indent=1)
         rows = ",\n".join(f"  {json.dumps(row)}" for row in self.rows + self._stale)
         text = heading.replace('"rows": []', f'"rows": [\n{rows}\n ]')
@@ -218,7 +218,7 @@ class Plan:
 
 
 def _as_read(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Give parameters as a file gives them back: without tuples."""
+    """Return parameters as a file gives them back: without tuples."""
     read: dict[str, Any] = json.loads(json.dumps(parameters))
     return read
 

@@ -59,7 +59,7 @@ def reproduce(
     name: str,
     folder: Path,
     setting: Setting,
-    say: Callable[[str], object] | None = None,
+    log: Callable[[str], object] | None = None,
     also: Sequence[Path] = (),
     *,
     progress: bool = False,
@@ -75,7 +75,7 @@ def reproduce(
         Takes ``NAME.json``, ``NAME.md`` and, if there is a figure, ``NAME.png``.
     setting : Setting
         How.
-    say : callable, default=None
+    log : callable, default=None
         Told about each row.
     also : sequence of Path, default=()
         Folders of runs elsewhere, of other seeds or systems, whose rows are taken
@@ -117,7 +117,7 @@ def reproduce(
         "seeds": list(setting.seeds),
     }
     others = [elsewhere / f"{name}.json" for elsewhere in also]
-    record = Record(folder / f"{name}.json", heading, say, others, computes=computes)
+    record = Record(folder / f"{name}.json", heading, log, others, computes=computes)
     plan = Plan(record)
     experiment.compute(setting, plan)
     if computes:
@@ -143,8 +143,8 @@ def reproduce(
         temporary.write_text(text, "utf-8")
     written = [record.path, page]
     if experiment.figure is not None and not _can_draw():
-        if say is not None:
-            say("no figure was drawn: matplotlib is not installed")
+        if log is not None:
+            log("no figure was drawn: matplotlib is not installed")
     elif experiment.figure is not None:
         picture = f"{name}.png"
         save_figures({picture: experiment.figure(record.rows)}, folder)

@@ -44,15 +44,15 @@ class Setting:
     options: dict[str, Any] = field(default_factory=dict)
 
     def pick(self, full: Value, quick: Value) -> Value:
-        """Give the first, or the second in the small version."""
+        """Return the first, or the second in the small version."""
         return quick if self.quick else full
 
     def wants(self, system: str) -> bool:
-        """Say whether a system is to be run: all are, unless some were named."""
+        """Return whether a system is to be run: all are, unless some were named."""
         return system in (self.options.get("systems") or (system,))
 
     def task(self, name: str, **options: Any) -> Task:
-        """Give a corpus with labels, loaded when it is used; the small version's."""
+        """Return a corpus with labels, loaded when it is used; the small version's."""
         if self.quick:
             return _small_task()
         return cast("Task", _LateTask(partial(_load, name, tuple(options.items()))))

@@ -88,7 +88,7 @@ PATIENCE = 2
 
 @dataclass(frozen=True)
 class System:
-    """One row, or one row a classifier, of a topic ID table.
+    """One row, or one row per classifier, of a topic ID table.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ def _points(task: Task, train: NDArray[Any], test: NDArray[Any]) -> Scores:
 
 
 def _first_best(values: list[Any], cost: Callable[[Any], float]) -> Any:
-    """Give the value of least cost, going upwards until more does not help."""
+    """Return the value of least cost, going upwards until more does not help."""
     best, least, since = values[0], np.inf, 0
     for value in values:
         found = cost(value)

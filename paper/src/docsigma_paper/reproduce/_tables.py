@@ -28,7 +28,7 @@ def markdown(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def spread(values: Sequence[float], digits: int) -> str:
-    """Give the mean, and half the range if there are several values.
+    """Return the mean, and half the range if there are several values.
 
     Examples
     --------
@@ -59,5 +59,5 @@ def over_seeds(rows: Iterable[dict[str, Any]]) -> dict[tuple[Any, ...], list[Any
 
 
 def unit(row: dict[str, Any]) -> str:
-    """Say what a row's curve counts: NVDM is trained in rounds of many passes."""
+    """Return what a row's curve counts: NVDM is trained in rounds of many passes."""
     return "round" if row["key"]["model"] == "NVDM" else "pass"

@@ -61,12 +61,12 @@ CHOSEN: dict[str, tuple[float, float, int]] = {
 
 
 def language_parameters(setting: Setting, corpus: str) -> dict[str, Any]:
-    """Give what a language model trained on the corpus itself depends on."""
+    """Return what a language model trained on the corpus itself depends on."""
     return dict(setting.pick(_LANGUAGE.get(corpus, _SPEECH), _SMALL))
 
 
 def parameters(setting: Setting, name: TaskName) -> dict[str, Any]:
-    """Give the parameters of a row: with published weights the epochs of the paper."""
+    """Return the parameters of a row; with published weights the paper's epochs."""
     lm_dropout, dropout, n_epochs = CHOSEN[name.kind]
     rates = {"lm_dropout": lm_dropout, "classifier_dropout": dropout}
     weights = setting.options.get("ulmfit_weights")

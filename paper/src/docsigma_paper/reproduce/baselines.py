@@ -23,7 +23,7 @@ __all__ = ["GibbsTopics", "ParagraphVectors", "installed"]
 
 
 def installed(library: str) -> bool:
-    """Say whether a library is there."""
+    """Return whether a library is there."""
     return importlib.util.find_spec(library) is not None
 
 
@@ -92,7 +92,7 @@ class GibbsTopics(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: sp.csr_matrix) -> NDArray[Any]:
-        """Give proportions; a document of no words has them even."""
+        """Return proportions; a document of no words has them even."""
         documents = _tokens(X)
         proportions = np.full((len(documents), self.n_components), 1.0)
         proportions /= self.n_components

@@ -22,7 +22,7 @@ PARTS = (0.05, 0.1, 0.25, 0.5, 1.0)
 
 
 def compute(setting: Setting, record: Record | Plan) -> None:
-    """Train twice a seed, the prior being standard normal as in the paper."""
+    """Train twice per seed, the prior being standard normal as in the paper."""
     task = setting.task("20newsgroups")
     for seed in setting.seeds:
         for variance in VARIANCES:
@@ -51,7 +51,7 @@ def compute(setting: Setting, record: Record | Plan) -> None:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Give the bound a token at some passes."""
+    """Return the bound per token at some passes."""
     n_passes = len(rows[0]["bound_per_token"])
     passes = [max(1, round(part * n_passes)) for part in PARTS]
     lines = []

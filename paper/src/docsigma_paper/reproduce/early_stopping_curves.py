@@ -37,7 +37,7 @@ CHECKPOINTS = 20
 
 
 def compute(setting: Setting, record: Record | Plan) -> None:
-    """Train three models on speech, and judge each at regular checkpoints."""
+    """Train three models on speech, and evaluate each at regular checkpoints."""
     task = setting.task(CORPUS)
     for seed in setting.seeds:
         for system, name in MODELS.items():
@@ -109,7 +109,7 @@ def _curve(
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Give test accuracy at the best checkpoint by cross-validation, and at the end."""
+    """Return test accuracy where cross-validation stops, at best, and at the end."""
     lines = []
     for row in rows:
         points = row["points"]
@@ -140,7 +140,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def figure(rows: list[dict[str, Any]]) -> Figure:
-    """Draw accuracies over the passes, one panel a model."""
+    """Draw accuracies over the passes, one panel per model."""
     named: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         named.setdefault(row["key"]["model"], []).append(row)

@@ -88,7 +88,7 @@ def _curve(
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Give the least test perplexity, and that at the end."""
+    """Return the least test perplexity, and that at the end."""
     lines = []
     for row in rows:
         key, points = row["key"], row["points"]

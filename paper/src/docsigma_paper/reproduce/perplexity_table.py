@@ -97,7 +97,7 @@ def _evaluate_bayesian(model: BayesianSMM, test: sp.csr_matrix) -> dict[str, Any
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Give corpus / per-document perplexities, the printed ones beside ours."""
+    """Return corpus / per-document perplexities, the printed ones beside ours."""
     lines: list[list[str]] = []
     seen_lines: list[list[str]] = []
     for key, runs in over_seeds(rows).items():

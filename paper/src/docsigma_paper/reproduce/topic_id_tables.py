@@ -88,7 +88,7 @@ def _scores(rows: list[dict[str, Any]], printed: Any) -> list[list[str]]:
 
 
 def _printed_name(kind: str) -> str:
-    """Give the paper's classifier, of which ours may be a variant."""
+    """Return the paper's classifier, of which ours may be a variant."""
     return kind.split(",")[0]
 
 
@@ -113,13 +113,13 @@ def _cited(corpus: str) -> list[list[str]]:
 
 
 def table_newsgroups(rows: list[dict[str, Any]]) -> str:
-    """Give the paper's Table 4 with ours beside it."""
+    """Return the paper's Table 4 with ours beside it."""
     lines = _scores(rows, lambda model, kind: NEWSGROUPS.get((model, kind)))
     return markdown(HEADING, [*_cited("20newsgroups"), *lines])
 
 
 def table_speech(rows: list[dict[str, Any]]) -> str:
-    """Give one table a corpus and window; the printed figures are Fisher's."""
+    """Return one table per corpus and window; the printed figures are Fisher's."""
     parts = []
     groups: dict[TaskName, list[dict[str, Any]]] = {}
     for row in rows:
@@ -148,7 +148,7 @@ def _line(system: str, kind: str) -> str:
 def _runs(
     rows: list[dict[str, Any]],
 ) -> list[tuple[str, str, list[dict[str, Any]], str]]:
-    """Give system, classifier, scores over seeds and K, in the order of the table."""
+    """Return system, classifier, scores over seeds and K, in the order of the table."""
     order = list(SYSTEMS)
     rows = sorted(rows, key=lambda row: order.index(row["key"]["system"]))
     found = []
@@ -161,7 +161,7 @@ def _runs(
 
 
 def _size(parameters: dict[str, Any], kind: str) -> str:
-    """Give K; where models were chosen for classifiers, GLC has that of GLCU."""
+    """Return K; where models were chosen for classifiers, GLC has that of GLCU."""
     chosen = parameters.get("lr" if kind == "LR" else "glcu", parameters)
     return str(chosen.get("n_components", "-"))
 
@@ -182,7 +182,7 @@ def figure_newsgroups(rows: list[dict[str, Any]]) -> Figure:
 
 
 def figure_speech(rows: list[dict[str, Any]]) -> Figure:
-    """Draw accuracies on whole sides and windows, one panel a corpus."""
+    """Draw accuracies on whole sides and windows, one panel per corpus."""
     panels: dict[str, list[Dots]] = {}
     for row in rows:
         panels.setdefault(f"{row['key']['corpus']}: accuracy (%)", [])

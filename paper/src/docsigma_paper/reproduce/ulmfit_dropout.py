@@ -60,7 +60,7 @@ SEARCHES = {
 
 
 def compute(setting: Setting, record: Record | Plan) -> None:
-    """Train a language model a rate, and on top of each the classifiers."""
+    """Train a language model per rate, and on top of each the classifiers."""
     for label, search in SEARCHES.items():
         for rate in _few(setting, search.lm_dropout):
             if not setting.wants(_system(label, rate)):
@@ -93,7 +93,7 @@ def _system(label: str, rate: float) -> str:
 
 
 def _try(setting: Setting, search: Search, lm_dropout: float) -> list[dict[str, Any]]:
-    """Judge every classifier of one language model on the latest fifth."""
+    """Evaluate every classifier of one language model on the latest fifth."""
     task = setting.task(search.name.corpus, **search.name.options)
     whole = setting.task(search.name.corpus)
     texts, labels = task.train_texts, task.train_labels
@@ -124,7 +124,7 @@ def _try(setting: Setting, search: Search, lm_dropout: float) -> list[dict[str, 
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Give accuracy and cross-entropy on the part held out, a table a task."""
+    """Return accuracy and cross-entropy on the part held out, one table per task."""
     tables = []
     for title in dict.fromkeys(_title(row) for row in rows):
         mine = [row for row in rows if _title(row) == title]
@@ -152,7 +152,7 @@ def _title(row: dict[str, Any]) -> str:
 
 
 def figure(rows: list[dict[str, Any]]) -> Figure:
-    """Draw the cross-entropy held out, a dot a classifier's rate."""
+    """Draw the cross-entropy held out, one dot per classifier's rate."""
     panels: dict[str, list[Dots]] = {}
     for row in rows:
         kinds = panels.setdefault(f"{_title(row)}: cross-entropy (nats)", [])

@@ -25,7 +25,7 @@ EDGES = (1, 11, 31, 101, 301, 1001, 10**9)
 
 
 def compute(setting: Setting, record: Record | Plan) -> None:
-    """Fit once a seed; keep the trace and the length of each test document."""
+    """Fit once per seed; keep the trace and the length of each test document."""
     task = setting.task("20newsgroups")
     parameters: dict[str, Any] = {"n_components": setting.pick(100, 5)}
     for seed in setting.seeds:
@@ -48,7 +48,7 @@ def compute(setting: Setting, record: Record | Plan) -> None:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Give the mean trace by length."""
+    """Return the mean trace by length."""
     lines = []
     for low, high in itertools.pairwise(EDGES):
         means, n = [], 0
@@ -69,7 +69,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def figure(rows: list[dict[str, Any]]) -> Figure:
-    """Draw one point a test document."""
+    """Draw one point per test document."""
     row = rows[0]
     drawn, axes = figures.blank()
     axes.scatter(

@@ -74,7 +74,7 @@ def train_classifier(
     random : numpy Generator
         Source of the batches.
     report : callable
-        Called after each epoch with its mean cross-entropy, in nats a document.
+        Called after each epoch with its mean cross-entropy, in nats per document.
     """
     groups = network.groups()
     rates = discriminative_rates(rate, len(groups))

@@ -162,7 +162,7 @@ class DocumentNetwork(nn.Module):
 
     @torch.no_grad()
     def measure_norms(self, pooled: Tensor) -> None:
-        """Take the means and variances of batch normalisation from documents.
+        """Set the means and variances of batch normalisation from documents.
 
         Those kept during training lag behind the layers, and are of units partly
         dropped. In a short training the difference decides.

@@ -207,7 +207,7 @@ def make_network(
 
 
 def describe_pretraining(reading: Reading, n_labelled: int) -> str:
-    """Say in words what a language model was pre-trained on."""
+    """Return in words what a language model was pre-trained on."""
     if reading.published is not None:
         return reading.published.pretrained_on
     if reading.n_pretrain == 0:

@@ -57,7 +57,7 @@ _WORD = re.compile(
 
 
 def check_texts(texts: Any, name: str) -> list[str]:
-    """Give `texts` as a list after checking that they are strings.
+    """Return `texts` as a list after checking that they are strings.
 
     Raises
     ------
@@ -142,7 +142,7 @@ class WordVocabulary:
         max_words: int = 60_000,
         min_count: int = 2,
     ) -> WordVocabulary:
-        """Take the commonest words of tokenized documents.
+        """Build a vocabulary of the commonest words of tokenized documents.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class WordVocabulary:
         return cls((*SPECIAL_WORDS, *kept))
 
     def encode(self, tokens: Iterable[str]) -> NDArray[np.int64]:
-        """Give the number of each token; a word that is not known has number 0."""
+        """Return the number of each token; a word that is not known has number 0."""
         numbers = self._numbers
         return np.array([numbers.get(token, 0) for token in tokens], dtype=np.int64)
 

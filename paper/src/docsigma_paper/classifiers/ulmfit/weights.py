@@ -82,7 +82,7 @@ class PublishedWeights:
     pretrained_on: str
 
     def load_into(self, model: LanguageModel, words: Sequence[str]) -> None:
-        """Give `model`, whose vocabulary is `words`, these weights.
+        """Set the weights of `model`, whose vocabulary is `words`.
 
         A word that the files do not have gets the mean of all word vectors, and the
         mean of the softmax's biases.
@@ -203,7 +203,7 @@ def write_weights(
 
 
 def locate_weights(weights: WeightsPath) -> tuple[Path, Path]:
-    """Give the ``.pth`` and the ``.pkl`` file; see :func:`read_weights`."""
+    """Return the ``.pth`` and the ``.pkl`` file; see :func:`read_weights`."""
     if isinstance(weights, tuple):
         if len(weights) != 2:
             raise InputError(

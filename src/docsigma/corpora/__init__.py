@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from docsigma.corpora.documents import Corpus, Documents
-from docsigma.corpora.files import read_documents
+from docsigma.corpora.files import iter_documents, read_documents
 from docsigma.corpora.registry import CorpusInfo, available_corpora, load_corpus
 from docsigma.corpora.synthetic import SyntheticTruth
 
@@ -13,6 +13,7 @@ __all__ = [
     "Documents",
     "SyntheticTruth",
     "available_corpora",
+    "iter_documents",
     "load_corpus",
     "read_documents",
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from docsigma.corpora._data import require_files
 from docsigma.corpora.documents import Corpus
-from docsigma.corpora.json_lines import read_json_lines
+from docsigma.corpora.files import read_documents
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _load(
     train, test = require_files(FOLDER, names, name=name)
     return Corpus(
         name=name,
-        train=word_window(read_json_lines(train), words),
-        test=word_window(read_json_lines(test), words),
+        train=word_window(read_documents(train), words),
+        test=word_window(read_documents(test), words),
         description=description,
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from docsigma.cli.__main__ import main
-from running import refuse, succeed
+from running import refuse, run, succeed
 
 TOPICS = {
     "pets": "cats purr dogs bark mice run from cats and dogs",
@@ -133,3 +133,79 @@ def test_bad_input_gets_one_sentence(folder, tmp_path, capsys):
     assert ".parquet, .npz, .jsonl" in refuse(
         capsys, *predict, "--out", tmp_path / "x.csv"
     )
+
+
+@pytest.fixture
+def partly(folder, tmp_path):
+    """Thirty documents, of which every third has no label."""
+    rows = [json.loads(x) for x in (folder / "test.jsonl").read_text().splitlines()]
+    for number, row in enumerate(rows):
+        if number % 3 == 0:
+            row["label"] = " " if number % 2 else None
+    return write(tmp_path / "partly.jsonl", rows)
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_documents_without_a_label_are_left_out_and_counted(
+    folder, partly, tmp_path, capsys, on_disk
+):
+    source = partly
+    if on_disk:
+        source = tmp_path / "counts"
+        words = ("--vocabulary", folder / "model")
+        succeed(capsys, "count", partly, "--out", source, *words)
+    fit = ("classifier", "fit", folder / "model", source, "--out", tmp_path / "clf")
+    code, out, err = run(capsys, *fit, "--kind", "glc", "--json")
+    assert code == 0
+    assert err == ("docsigma: 20 of 30 documents have a label: the rest is left out\n")
+    report = json.loads(out)
+    assert (report["n_documents"], report["n_unlabelled"]) == (20, 10)
+    assert report["n_classes"] == 2
+    evaluate = ("classifier", "evaluate", tmp_path / "clf", source, "--json")
+    code, out, err = run(capsys, *evaluate)
+    assert "20 of 30 documents have a label" in err
+    report = json.loads(out)
+    assert (report["n_documents"], report["n_unlabelled"]) == (20, 10)
+    predict = ("classifier", "predict", tmp_path / "clf", source)
+    succeed(capsys, *predict, "--out", tmp_path / "labels.jsonl")
+    assert len((tmp_path / "labels.jsonl").read_text().splitlines()) == 30
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".npz", ".parquet"])
+def test_a_missing_label_is_embedded_as_missing(
+    folder, partly, tmp_path, capsys, suffix, monkeypatch
+):
+    # The first block on disk has no label at all.
+    monkeypatch.setattr("docsigma.cli._common.BLOCK", 1)
+    counts = tmp_path / "counts"
+    words = ("--vocabulary", folder / "model")
+    succeed(capsys, "count", partly, "--out", counts, *words)
+    out = tmp_path / f"out{suffix}"
+    succeed(capsys, "embed", folder / "model", counts, "--out", out)
+    if suffix == ".npz":
+        with np.load(out) as table:
+            labels = [label or None for label in table["label"].tolist()]
+    elif suffix == ".parquet":
+        from pyarrow import parquet
+
+        labels = parquet.read_table(out)["label"].to_pylist()
+    else:
+        rows = out.read_text().splitlines()
+        labels = [json.loads(row)["label"] for row in rows]
+    assert labels[:4] == [None, "money", "food", None]
+
+
+def test_tune_takes_the_labelled_documents_of_a_file_or_a_folder(
+    partly, tmp_path, capsys
+):
+    counts = tmp_path / "counts"
+    succeed(capsys, "count", partly, "--out", counts)
+    found = []
+    for source in (partly, counts):
+        out = tmp_path / f"{source.stem}.json"
+        options = ("--objective", "lr", "--components", 2, "--trials", 1)
+        code, _, err = run(capsys, "tune", source, "--out", out, *options)
+        assert code == 0, err
+        assert "20 of 30 documents have a label" in err
+        found.append(json.loads(out.read_text())["parameters"])
+    assert found[0] == found[1]

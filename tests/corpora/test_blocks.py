@@ -5,14 +5,21 @@ from __future__ import annotations
 import gzip
 import json
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from docsigma.corpora import blocks, read_documents
-from docsigma.corpora.blocks import can_stream, iter_documents
+from docsigma.corpora import files, read_documents
+from docsigma.corpora.files import can_stream, iter_documents
 from docsigma.exceptions import InputError
 
 ROWS = [
-    {"id": f"d{i}", "text": f"sun {i}, rain\n" * (i % 3), "label": "good"}
+    {
+        "id": f"d{i}",
+        "text": f"sun {i}, rain\n" * (i % 3),
+        # Neither the first nor the last block of a few has one.
+        "label": "good" if 3 < i < 7 else None,
+    }
     for i in range(11)
 ]
 
@@ -43,7 +50,7 @@ def path(request, tmp_path):
         pq.write_table(pa.Table.from_pylist(ROWS), path)
     else:
         for row in ROWS:
-            file = path / row["label"] / row["id"]
+            file = path / (row["label"] or "") / row["id"]
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(row["text"])
         (path / ".hidden").write_text("no")
@@ -53,7 +60,7 @@ def path(request, tmp_path):
 @pytest.mark.parametrize("size", [1, 3, 11, 100])
 @pytest.mark.parametrize("labelled", ["label", None])
 def test_blocks_together_are_all_documents(path, monkeypatch, size, labelled):
-    monkeypatch.setattr(blocks, "BLOCK_DOCUMENTS", size)
+    monkeypatch.setattr(files, "BLOCK_DOCUMENTS", size)
     assert can_stream(path)
     whole = read_documents(path, label_column=labelled)
     parts = list(iter_documents(path, label_column=labelled))
@@ -64,12 +71,13 @@ def test_blocks_together_are_all_documents(path, monkeypatch, size, labelled):
     if whole.labels is None:
         assert all(part.labels is None for part in parts)
     else:
-        assert [one for part in parts for one in part.labels] == whole.labels
+        found = [one for part in parts for one in part.labels or [None] * len(part)]
+        assert found == whole.labels
     assert parts[0].source == whole.source
 
 
 def test_long_texts_make_blocks_of_fewer(tmp_path, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_CHARACTERS", 10)
+    monkeypatch.setattr(files, "BLOCK_CHARACTERS", 10)
     path = tmp_path / "weather.txt"
     path.write_text("sun sun\n" * 4)
     assert [len(block) for block in iter_documents(path)] == [2, 2]
@@ -88,8 +96,6 @@ BAD = {
     "fields.csv": b"text,label\nsun,good\nrain\n",
     "quotes.tsv": b'text\n"sun" x\n',
     "latin.csv": b"text\ncaf\xe9\n",
-    "mixed.jsonl": b'{"text": "a", "label": 1}\n' * 3 + b'{"text": "b"}\n',
-    "mixed2.jsonl": b'{"text": "a"}\n' * 2 + b'{"text": "b", "label": 1}\n',
     "cut.csv.gz": b"\x1f\x8b\x08\x00nonsense",
     "bad.parquet": b"PAR1 not",
 }
@@ -98,7 +104,7 @@ BAD = {
 @pytest.mark.parametrize("size", [1, 2, 100])
 @pytest.mark.parametrize("name", BAD)
 def test_refusals_are_the_same_sentence(tmp_path, monkeypatch, name, size):
-    monkeypatch.setattr(blocks, "BLOCK_DOCUMENTS", size)
+    monkeypatch.setattr(files, "BLOCK_DOCUMENTS", size)
     (tmp_path / name).write_bytes(BAD[name])
     with pytest.raises(InputError) as whole:
         read_documents(tmp_path / name)
@@ -108,7 +114,7 @@ def test_refusals_are_the_same_sentence(tmp_path, monkeypatch, name, size):
 
 
 def test_refusals_of_folders_are_the_same_sentence(tmp_path):
-    for make in (lambda: None, _mixed(tmp_path), _latin(tmp_path)):
+    for make in (lambda: None, _latin(tmp_path)):
         make()
         sentences = []
         for read in (read_documents, lambda path: list(iter_documents(path))):
@@ -118,18 +124,9 @@ def test_refusals_of_folders_are_the_same_sentence(tmp_path):
         assert sentences[0] == sentences[1]
 
 
-def _mixed(folder):
-    def make():
-        (folder / "good").mkdir()
-        (folder / "good" / "1").write_text("sun")
-        (folder / "README").write_text("about")
-
-    return make
-
-
 def _latin(folder):
     def make():
-        (folder / "README").unlink()
+        (folder / "good").mkdir()
         (folder / "good" / "2").write_bytes(b"caf\xe9")
 
     return make
@@ -139,7 +136,24 @@ def test_what_has_no_texts_is_not_streamed(tmp_path):
     assert not can_stream("counts.npz")
     assert not can_stream("counts.mtx.gz")
     assert not can_stream("a\0b")
-    with pytest.raises(InputError, match="in blocks: unknown suffix '.npz'"):
-        list(iter_documents(tmp_path / "counts.npz"))
     with pytest.raises(InputError, match="there is no such file"):
         list(iter_documents(tmp_path / "nowhere.jsonl"))
+
+
+def test_a_matrix_comes_in_blocks_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "BLOCK_DOCUMENTS", 2)
+    matrix = sp.csr_matrix(np.arange(15).reshape(5, 3))
+    sp.save_npz(tmp_path / "counts.npz", matrix)
+    (tmp_path / "counts.labels").write_text("a\n\nb\n \na\n")
+    blocks = list(iter_documents(tmp_path / "counts.npz"))
+    assert [len(block) for block in blocks] == [2, 2, 1]
+    whole = sp.vstack([block.counts for block in blocks])
+    np.testing.assert_array_equal(whole.toarray(), matrix.toarray())
+    assert [one for block in blocks for one in block.labels] == [
+        "a",
+        None,
+        "b",
+        None,
+        "a",
+    ]
+    assert [one for block in blocks for one in block.ids] == list("12345")

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import lzma
 
+import numpy as np
 import pytest
+from scipy import sparse
 
 from docsigma.corpora import read_documents
+from docsigma.counts import CountsWriter
 from docsigma.exceptions import InputError
 
 ROWS = [
@@ -84,12 +88,80 @@ def test_json_scalars_become_strings(write):
     assert documents.labels == ["true", "2", "x"]
 
 
-def test_labels_that_some_lines_lack_are_refused_unless_not_wanted(write):
-    path = write("w.jsonl", '{"text": "a", "label": 1}\n{"text": "b", "label": null}')
-    sentence = refusal(path)
-    assert "line 2" in sentence
-    assert "`label`" in sentence
-    assert read_documents(path, label_column=None).labels is None
+PARTLY = [
+    {"text": "a", "label": "good"},
+    {"text": "b", "label": ""},
+    {"text": "c", "label": None},
+    {"text": "d", "label": "  "},
+    {"text": "e", "label": "bad"},
+]
+
+
+def write_rows(path, rows):
+    """Write texts and labels in the format of the suffix."""
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif path.suffix in (".csv", ".tsv"):
+        with path.open("w", newline="") as handle:
+            delimiter = "\t" if path.suffix == ".tsv" else ","
+            writer = csv.DictWriter(handle, ["text", "label"], delimiter=delimiter)
+            writer.writeheader()
+            writer.writerows(rows)
+    elif path.suffix == ".parquet":
+        pa = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pa.Table.from_pylist(rows), path)
+    elif path.suffix == ".npz":
+        sparse.save_npz(path, sparse.csr_matrix(np.ones((len(rows), 2))))
+        lines = [(row["label"] or "") + "\n" for row in rows]
+        path.with_suffix(".labels").write_text("".join(lines))
+    else:
+        for row in rows:
+            label = (row["label"] or "").strip()
+            (path / label).mkdir(parents=True, exist_ok=True)
+            (path / label / row["text"]).write_text(row["text"])
+    return path
+
+
+FORMATS = ["w.jsonl", "w.csv", "w.tsv", "w.parquet", "w.npz", "folder"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_blank_and_null_labels_are_missing_in_every_format(tmp_path, name):
+    documents = read_documents(write_rows(tmp_path / name, PARTLY))
+    some, labels = documents.labelled()
+    assert len(documents) == 5
+    assert sorted(labels) == ["bad", "good"]
+    assert len(some) == 2
+    if name == "folder":
+        assert documents.ids == ["b", "bad/e", "c", "d", "good/a"]
+        assert documents.labels == [None, "bad", None, None, "good"]
+    else:
+        assert documents.labels == ["good", None, None, None, "bad"]
+    unread = read_documents(tmp_path / name, label_column=None)
+    assert unread.labels is None
+    assert len(unread) == 5
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_labels_that_are_all_blank_are_no_labels(tmp_path, name):
+    documents = read_documents(write_rows(tmp_path / name, PARTLY[1:4]))
+    assert documents.labels is None
+    with pytest.raises(InputError, match="none of the 3 documents of .* has a label"):
+        documents.labelled()
+
+
+def test_a_blank_id_is_the_number_of_the_line(write):
+    path = write("w.csv", "id,text\na,sun\n,rain\n")
+    assert read_documents(path).ids == ["a", "3"]
+
+
+def test_a_folder_of_counts_is_refused(tmp_path):
+    with CountsWriter(tmp_path / "counts", 2) as writer:
+        writer.add(sparse.csr_matrix([[1, 2]]))
+    sentence = refusal(tmp_path / "counts")
+    assert "is a folder of counts" in sentence
+    assert "DiskCounts" in sentence
 
 
 def test_a_byte_order_mark_is_no_part_of_a_column_name(write):
@@ -132,13 +204,6 @@ def test_a_folder_is_read_sorted_with_subfolders_as_labels(write, tmp_path):
 def test_a_flat_folder_has_no_labels(write, tmp_path):
     write("1.txt", "sun")
     assert read_documents(tmp_path).labels is None
-
-
-def test_a_folder_of_files_with_and_without_label_is_refused(write, tmp_path):
-    write("bad/1.txt", "rain")
-    write("README", "about")
-    assert "README" in refusal(tmp_path)
-    assert read_documents(tmp_path, label_column=None).ids == ["README", "bad/1.txt"]
 
 
 def test_a_folder_file_that_is_not_utf8_is_named(write, tmp_path):

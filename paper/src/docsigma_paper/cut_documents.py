@@ -101,10 +101,11 @@ def run(
         Whether a progress bar is shown.
     """
     loaded = load_corpus(corpus)
-    train, train_labels = loaded.train.labelled()
-    test, _ = loaded.test.labelled()
+    train, test = loaded.train, loaded.test
     if train.texts is None or test.texts is None:
         raise InputError(f"{corpus} has no texts to cut")
+    train, train_labels = train.labelled()
+    assert train.texts is not None
     words, counted = Vocabulary.fit_count(train.texts, min_df=2)
     model = BayesianSMM(
         n_components,

@@ -128,7 +128,7 @@ def _source(
 ) -> tuple[Blocks, Vocabulary | None, int]:
     """Find the documents, the words to count, and how many columns they make."""
     from docsigma.corpora import available_corpora
-    from docsigma.corpora.blocks import can_stream
+    from docsigma.corpora.files import can_stream
     from docsigma.counts import Vocabulary
 
     is_path = docs not in {info.name for info in available_corpora()}
@@ -153,11 +153,8 @@ def _source(
 
 
 def _streamed(path: Path, reader: _common.DocumentOptions) -> Blocks:
-    from docsigma.corpora.blocks import iter_documents
-    from docsigma.counts import is_counts_folder
+    from docsigma.corpora import iter_documents
 
-    if is_counts_folder(path):
-        raise InputError(f"{path} is a folder of counts, not of documents to count")
     sizes: list[int] = []
 
     def blocks() -> Iterator[Documents]:

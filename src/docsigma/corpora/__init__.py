@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from docsigma.corpora.documents import Corpus, Documents
-from docsigma.corpora.files import read_documents
+from docsigma.corpora.files import iter_documents, read_documents
 from docsigma.corpora.registry import (
     CorpusInfo,
     NamedCorpus,
@@ -19,6 +19,7 @@ __all__ = [
     "NamedCorpus",
     "SyntheticTruth",
     "available_corpora",
+    "iter_documents",
     "load_corpus",
     "read_documents",
 ]

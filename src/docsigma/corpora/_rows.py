@@ -9,7 +9,6 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from docsigma.corpora._columns import named
 from docsigma.corpora._streams import (
     COMPRESSIONS,
     existing_file,
@@ -19,10 +18,17 @@ from docsigma.corpora._streams import (
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["folder_rows", "json_rows", "line_rows", "parquet_rows", "table_rows"]
+__all__ = [
+    "folder_rows",
+    "json_rows",
+    "line_rows",
+    "named",
+    "parquet_rows",
+    "table_rows",
+]
 
 Row = tuple[int, dict[str, object]]
 
@@ -133,8 +139,8 @@ def line_rows(path: Path) -> Iterator[Row]:
         raise InputError(f"{path} has no documents")
 
 
-def folder_rows(path: Path, *, labelled: bool) -> Iterator[Row]:
-    """Yield id, text and label of each file of a folder, as `read_folder` has them."""
+def folder_rows(path: Path) -> Iterator[Row]:
+    """Yield id, text and label of each file of a folder, sorted by relative path."""
     try:
         files = [file.relative_to(path) for file in path.rglob("*") if file.is_file()]
     except OSError as error:
@@ -142,18 +148,16 @@ def folder_rows(path: Path, *, labelled: bool) -> Iterator[Row]:
     names = sorted(name for name in files if not _is_hidden(name))
     if not names:
         raise InputError(f"{path} has no documents: it is a folder without files")
-    labelled = labelled and any(len(name.parts) > 1 for name in names)
-    beside = next((name for name in names if len(name.parts) == 1), None)
-    if labelled and beside is not None:
-        raise InputError(
-            f"{path} has files in subfolders, which are their labels, "
-            f"and files beside them, such as {beside}"
-        )
     for number, name in enumerate(names, start=1):
-        row: dict[str, object] = {"id": name.as_posix(), "text": _text(path / name)}
-        if labelled:
-            row["label"] = name.parts[0]
-        yield number, row
+        label = name.parts[0] if len(name.parts) > 1 else None
+        text = _text(path / name)
+        yield number, {"id": name.as_posix(), "text": text, "label": label}
+
+
+def named(columns: Iterable[str]) -> str:
+    """Return the names of columns as a sentence has them."""
+    names = [f"`{name}`" for name in columns]
+    return ", ".join(names) if names else "no columns"
 
 
 def _check_surrogates(where: str, row: dict[str, object]) -> None:

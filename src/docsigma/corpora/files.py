@@ -1,26 +1,39 @@
-"""Documents from a user's own file or folder, whatever its kind."""
+"""Documents from a user's own file or folder, whatever its kind, block by block."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from docsigma.corpora._rows import (
+    folder_rows,
+    json_rows,
+    line_rows,
+    named,
+    parquet_rows,
+    table_rows,
+)
 from docsigma.corpora._streams import COMPRESSIONS, base_name, existing_file
-from docsigma.corpora.folders import read_folder, read_lines
-from docsigma.corpora.json_lines import read_json_lines
+from docsigma.corpora.documents import Documents
 from docsigma.corpora.matrices import read_matrix
-from docsigma.corpora.parquet import read_parquet
-from docsigma.corpora.tables import read_table
+from docsigma.counts import is_counts_folder
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
-    from docsigma.corpora.documents import Documents
+    from docsigma.corpora._rows import Row
 
-__all__ = ["SUFFIXES", "read_documents"]
+__all__ = ["SUFFIXES", "can_stream", "iter_documents", "read_documents"]
 
-SUFFIXES = (".jsonl", ".csv", ".tsv", ".parquet", ".txt", ".mtx", ".npz")
+TEXTS = (".jsonl", ".csv", ".tsv", ".parquet", ".txt")
+MATRICES = (".mtx", ".npz")
+SUFFIXES = TEXTS + MATRICES
+# A block ends at either.
+BLOCK_DOCUMENTS = 4096
+BLOCK_CHARACTERS = 2**24
 
 
 def read_documents(
@@ -34,12 +47,15 @@ def read_documents(
     r"""Read documents from a file, its kind told by its suffix, or from a folder.
 
     ====================== =====================================================
-    ``.jsonl``             one JSON object a line
+    ``.jsonl``             one JSON object per line; blank lines are passed over
     ``.csv``, ``.tsv``     a table whose first line names the columns
     ``.parquet``           a table (needs ``pip install docsigma[tables]``)
-    ``.txt``               one document a line
-    ``.mtx``, ``.npz``     sparse counts, documents in rows
-    a folder               one document a file, the subfolder is its label
+    ``.txt``               one document per line, an empty one too
+    ``.mtx``, ``.npz``     sparse counts, documents in rows; their labels one per
+                           line in ``<stem>.labels`` beside them
+    a folder               one document per file, sorted by relative path, which is
+                           its id; the first subfolder is its label; hidden files
+                           are left out
     ====================== =====================================================
 
     Each file may be compressed: ``.gz`` or ``.xz`` after its suffix.
@@ -48,11 +64,12 @@ def read_documents(
     ----------
     path : path
     text_column, label_column, id_column : str
-        Columns of a table. Without an id column the ids are line numbers (of the
-        file, from 1), without a label column there are no labels. None as
-        `label_column` or `id_column` leaves that column unread.
+        Columns of a table. A label that is blank or null is missing: None. Without
+        any label there are no labels. An id that is missing is the number of the
+        line (of the file, from 1). None as `label_column` or `id_column` leaves that
+        column unread.
     vocabulary : path, optional
-        For counts only: words of the columns, one a line or a ``.json`` list. By
+        For counts only: words of the columns, one per line or a ``.json`` list. By
         default looked for beside the counts: ``<stem>.vocab``, ``vocab.txt``,
         ``vocabulary.txt``.
 
@@ -69,15 +86,71 @@ def read_documents(
     --------
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "weather.tsv"
-    >>> _ = file.write_text("text\tlabel\nsun\tgood\nrain\tbad\n")
+    >>> _ = file.write_text("text\tlabel\nsun\tgood\nrain\t\n")
     >>> documents = read_documents(file)
     >>> documents.ids, documents.texts, documents.labels
-    (['2', '3'], ['sun', 'rain'], ['good', 'bad'])
+    (['2', '3'], ['sun', 'rain'], ['good', None])
     """
     file = Path(path)
-    suffix = Path(base_name(file)).suffix.lower()
+    if _is_matrix(file):
+        labelled = label_column is not None
+        return read_matrix(file, vocabulary=vocabulary, labelled=labelled)
+    blocks = iter_documents(
+        file,
+        text_column=text_column,
+        label_column=label_column,
+        id_column=id_column,
+        vocabulary=vocabulary,
+    )
+    return Documents.concatenate(list(blocks))
+
+
+def iter_documents(
+    path: str | os.PathLike[str],
+    *,
+    text_column: str = "text",
+    label_column: str | None = "label",
+    id_column: str | None = "id",
+    vocabulary: str | os.PathLike[str] | None = None,
+) -> Iterator[Documents]:
+    r"""Yield what `read_documents` reads, a block at a time.
+
+    A block has 4096 documents, fewer if they are long, and labels if one of them has
+    a label. Texts are never all in memory, a matrix of counts is. What cannot be used
+    is told when its line is met.
+
+    Parameters
+    ----------
+    path : path
+    text_column, label_column, id_column, vocabulary
+        As in `read_documents`.
+
+    Raises
+    ------
+    InputError
+        As `read_documents` does.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "weather.txt"
+    >>> _ = file.write_text("sun\nrain\n" * 4000)
+    >>> [len(block) for block in iter_documents(file)]
+    [4096, 3904]
+    """
+    file = Path(path)
     labelled = label_column is not None
-    is_folder = _is_folder(file)
+    if _is_matrix(file):
+        counts = read_matrix(file, vocabulary=vocabulary, labelled=labelled)
+        for start in range(0, len(counts), BLOCK_DOCUMENTS):
+            yield counts[start : start + BLOCK_DOCUMENTS]
+        return
+    if is_counts_folder(file):
+        raise InputError(
+            f"{file} is a folder of counts, not of documents: "
+            "docsigma.counts.DiskCounts opens it"
+        )
+    is_folder, suffix = _is_folder(file), _suffix(file)
     if not is_folder:
         existing_file(file)
         if suffix not in SUFFIXES:
@@ -85,38 +158,121 @@ def read_documents(
                 f"cannot read {file}: unknown suffix {suffix!r}, known are "
                 f"{', '.join(SUFFIXES)}, each also with {' or '.join(COMPRESSIONS)}"
             )
-        if suffix in (".mtx", ".npz"):
-            return read_matrix(file, vocabulary=vocabulary, labelled=labelled)
     if vocabulary is not None:
         raise InputError(
             f"`vocabulary` names the columns of counts (.mtx, .npz), "
             f"but {file} has texts"
         )
+    columns: Columns = (text_column, label_column, id_column)
     if is_folder:
-        return read_folder(file, labelled=labelled)
-    if suffix == ".txt":
-        return read_lines(file)
-    if suffix == ".jsonl":
-        return read_json_lines(
-            file,
-            text_column=text_column,
-            label_column=label_column,
-            id_column=id_column,
-        )
-    if suffix == ".parquet":
-        return read_parquet(
-            file,
-            text_column=text_column,
-            label_column=label_column,
-            id_column=id_column,
-        )
-    return read_table(
-        file,
-        delimiter="\t" if suffix == ".tsv" else ",",
-        text_column=text_column,
-        label_column=label_column,
-        id_column=id_column,
-    )
+        # The columns of a table do not matter to a folder.
+        columns = ("text", "label" if labelled else None, "id")
+        rows = folder_rows(file)
+    elif suffix == ".txt":
+        columns = ("text", None, None)
+        rows = line_rows(file)
+    elif suffix == ".jsonl":
+        rows = json_rows(file)
+    elif suffix == ".parquet":
+        wanted = {column for column in columns if column is not None}
+        rows = parquet_rows(file, text_column=text_column, wanted=wanted)
+    else:
+        delimiter = "\t" if suffix == ".tsv" else ","
+        rows = table_rows(file, delimiter=delimiter, text_column=text_column)
+    unit = "row" if suffix == ".parquet" else "line"
+    yield from _blocks(file, rows, columns, unit)
+
+
+def can_stream(path: str | os.PathLike[str]) -> bool:
+    """Whether `iter_documents` reads `path` without holding all of it.
+
+    Examples
+    --------
+    >>> can_stream("calls.jsonl.gz"), can_stream("counts.npz")
+    (True, False)
+    """
+    return _suffix(Path(path)) in TEXTS or _is_folder(Path(path))
+
+
+Columns = tuple[str, str | None, str | None]
+
+
+def _blocks(
+    path: Path, rows: Iterator[Row], columns: Columns, unit: str
+) -> Iterator[Documents]:
+    """Gather rows into documents, and check each value as it comes."""
+    text_column, label_column, id_column = columns
+
+    def refuse(what: str) -> InputError:
+        return InputError(f"{path}, {unit} {number}: {what}")
+
+    def value(column: str | None) -> str | None:
+        if column is None:
+            return None
+        try:
+            return _scalar(row.get(column))
+        except TypeError:
+            kind = type(row[column]).__name__
+            raise refuse(f"column `{column}` must be one value, got {kind}") from None
+
+    def block() -> Documents:
+        known = labels if any(label is not None for label in labels) else None
+        return Documents(ids, texts, labels=known, source=str(path))
+
+    ids: list[str] = []
+    texts: list[str] = []
+    labels: list[str | None] = []
+    number = n_characters = 0
+    for number, row in rows:
+        text = row.get(text_column)
+        if not isinstance(text, str):
+            if text_column not in row:
+                raise refuse(f"no column `{text_column}`, found {named(row)}")
+            kind = type(text).__name__
+            raise refuse(f"column `{text_column}` must be a string, got {kind}")
+        labels.append(value(label_column))
+        ids.append(value(id_column) or str(number))
+        texts.append(text)
+        n_characters += len(text)
+        if len(texts) == BLOCK_DOCUMENTS or n_characters >= BLOCK_CHARACTERS:
+            yield block()
+            ids, texts, labels, n_characters = [], [], [], 0
+    if texts:
+        yield block()
+    elif not number:
+        raise InputError(f"{path} has no documents")
+
+
+def _scalar(value: object) -> str | None:
+    """Return a scalar as a string, None for one that is blank, null or not a number.
+
+    Raises
+    ------
+    TypeError
+        If `value` has parts: a list, an object.
+
+    Examples
+    --------
+    >>> _scalar(7), _scalar(True), _scalar("sun"), _scalar(float("nan")), _scalar(" ")
+    ('7', 'true', 'sun', None, None)
+    """
+    if isinstance(value, str):
+        return value if value and not value.isspace() else None
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | dict | tuple):
+        raise TypeError
+    return str(value)
+
+
+def _suffix(path: Path) -> str:
+    return Path(base_name(path)).suffix.lower()
+
+
+def _is_matrix(path: Path) -> bool:
+    return _suffix(path) in MATRICES and not _is_folder(path)
 
 
 def _is_folder(path: Path) -> bool:

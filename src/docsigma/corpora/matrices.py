@@ -80,14 +80,18 @@ def read_matrix(
             raise InputError(
                 f"{file} has {len(words)} words but {path} has {n_features} columns"
             )
-    labels = None
+    labels: list[str | None] | None = None
     file = _first(path.parent, (f"{stem}.labels",)) if labelled else None
     if file is not None:
-        labels = [line.rstrip("\r\n") for _, line in numbered_lines(file)]
+        # A blank line is a document without a label.
+        lines = [line.rstrip("\r\n") for _, line in numbered_lines(file)]
+        labels = [line if line and not line.isspace() else None for line in lines]
         if len(labels) != n_documents:
             raise InputError(
                 f"{file} has {len(labels)} labels but {path} has {n_documents} rows"
             )
+        if not any(labels):
+            labels = None
     return Documents(
         ids=[str(row) for row in range(1, n_documents + 1)],
         counts=counts,

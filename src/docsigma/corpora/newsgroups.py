@@ -14,7 +14,7 @@ from tqdm import tqdm
 from docsigma.corpora._data import DATA_VARIABLE, data_files, require_files
 from docsigma.corpora._streams import numbered_lines
 from docsigma.corpora.documents import Corpus, Documents
-from docsigma.corpora.json_lines import read_json_lines
+from docsigma.corpora.files import read_documents
 from docsigma.counts._checks import check_counts, check_words
 from docsigma.exceptions import InputError
 
@@ -83,7 +83,7 @@ def load_newsgroups(*, progress: bool = True) -> Corpus:
     """
     files = data_files(FOLDER, FILES)
     if files is not None:
-        train, test = (read_json_lines(file) for file in files)
+        train, test = (read_documents(file) for file in files)
     else:
         train, test = _fetch(progress=progress)
     return Corpus("20newsgroups", train, test, description=DESCRIPTION)

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from docsigma.corpora import NamedCorpus
-from docsigma.corpora._columns import named
 from docsigma.corpora._data import data_files, require_files
-from docsigma.corpora._rows import table_rows
+from docsigma.corpora._rows import named, table_rows
 from docsigma.corpora._streams import existing_file, numbered_lines
 from docsigma.corpora.documents import Corpus, Documents
 from docsigma.exceptions import InputError

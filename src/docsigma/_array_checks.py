@@ -11,8 +11,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["check_all", "check_finite", "check_shape", "floats"]
-
 
 def floats(name: str, values: ArrayLike, n_dimensions: int) -> NDArray[Any]:
     """Return a finite array of floats, a copy of `values`, of `n_dimensions`."""

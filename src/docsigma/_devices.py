@@ -6,8 +6,6 @@ import torch
 
 from docsigma.exceptions import InputError
 
-__all__ = ["choose_device"]
-
 
 def choose_device(name: str) -> torch.device:
     """Return the torch device called `name`; ``"auto"`` takes a GPU if there is one.

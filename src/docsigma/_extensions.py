@@ -11,8 +11,6 @@ from __future__ import annotations
 import importlib.metadata
 from typing import TypeVar
 
-__all__ = ["find", "in_paper", "names"]
-
 Kind = TypeVar("Kind")
 
 # What docsigma-paper has, by group; "classes" are what `docsigma` itself is asked for.

@@ -15,8 +15,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["atomic_file", "atomic_folder", "check_replaceable", "remove_leftovers"]
-
 
 def _why(error: OSError) -> str:
     return error.strerror or str(error)

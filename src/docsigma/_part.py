@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from docsigma.kernels import CountTensor
     from docsigma.posteriors import Gaussians
 
-__all__ = ["Part"]
-
 
 class Part(BaseEstimator):
     """A likelihood, a prior, a posterior family or a treatment of the loadings.

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-__all__ = ["read_tensors", "write_tensors"]
 
 # Names that the format has for numpy's kinds of numbers; the size in bits follows.
 LETTERS = {"f": "F", "i": "I", "u": "U"}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-__all__ = ["wait_passively"]
-
 # How often a thread looks before it sleeps under libgomp, which comes with torch for
 # Linux: some 10 microseconds, where its default is 3 milliseconds. With 0 a quiet fit
 # takes half as long again (benchmarks/busy_neighbour.py).

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from docsigma.objective import Model
     from docsigma.posteriors import Gaussians
 
-__all__ = ["ESTIMATORS", "Evidence", "estimate_evidence"]
 
 # Points whose logits one call of the kernel makes.
 CHUNK_POINTS = 16384

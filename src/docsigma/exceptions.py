@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["InputError"]
-
 
 class InputError(ValueError):
     """Input that cannot be used, told in one sentence.

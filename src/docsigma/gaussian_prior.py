@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from docsigma._array_checks import check_finite
 from docsigma.exceptions import InputError
 
-__all__ = ["GaussianPrior"]
-
 Array = NDArray[np.float64]
 # Entries of a precision and of its transpose may differ by this much, relative to the
 # geometric mean of the two diagonal entries: a product in float32 rounds that far.

@@ -29,18 +29,6 @@ if TYPE_CHECKING:
     from docsigma.posteriors import Gaussians, PosteriorFamily
     from docsigma.priors import PriorTensors
 
-__all__ = [
-    "ExpectedLse",
-    "LseTerms",
-    "Model",
-    "SampledLse",
-    "corpus_bound",
-    "document_bound",
-    "kl_divergence",
-    "log_prior",
-    "penalty",
-]
-
 
 @dataclass(frozen=True)
 class Model:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from docsigma._part import Part
 
-__all__ = ["KINDS", "Parts", "kind_name", "make_part"]
 
 # What a parameter of a model may name, and what it makes.
 KINDS: dict[str, Mapping[str, type[Part]]] = {

@@ -24,14 +24,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "StoredModel",
-    "read_checkpoint",
-    "read_model",
-    "write_checkpoint",
-    "write_model",
-]
 
 SCHEMA_VERSION = 1
 # Checkpoints are for the version that wrote them: their random numbers and arrays are

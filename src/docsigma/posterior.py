@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-__all__ = ["GaussianPosterior"]
 
 Array = NDArray[np.floating[Any]]
 KIND = "gaussian-posterior"

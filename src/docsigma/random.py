@@ -11,8 +11,6 @@ import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Stream", "antithetic_normals", "generator", "standard_normals"]
-
 
 class Stream(IntEnum):
     """What numbers are drawn for; no two streams share any."""

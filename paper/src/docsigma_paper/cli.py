@@ -12,8 +12,6 @@ import typer
 from docsigma.cli import _common
 from docsigma.exceptions import InputError
 
-__all__ = ["reproduce"]
-
 
 def reproduce(
     name: Annotated[str | None, typer.Argument(help="Which; see --list.")] = None,

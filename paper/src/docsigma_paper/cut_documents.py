@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from docsigma.corpora import Documents
 
-__all__ = ["Cut", "cut", "plot_cuts", "run"]
 
 LENGTHS = (10, 25, 50, 100, 200)
 KINDS = ("glc", "glcu", "lr")

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from docsigma.models import TrainingPass
     from docsigma.posterior import GaussianPosterior
 
-__all__ = ["Checkpoint", "CrossValidation", "EarlyStopping", "cross_validate"]
-
 
 @dataclass(frozen=True)
 class CrossValidation:

@@ -44,12 +44,6 @@ if TYPE_CHECKING:
 
     from docsigma.posterior import GaussianPosterior
 
-__all__ = [
-    "AUTHORS_STEPS",
-    "Task",
-    "classify",
-    "load_task",
-]
 
 # Steps of EM that the authors' published code takes from its command line, converged
 # or not; their paper says "until convergence".

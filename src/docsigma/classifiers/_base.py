@@ -24,8 +24,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BaseClassifier", "BaseGaussianClassifier"]
-
 
 class BaseClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Predictions from scores whose softmax are the classes' probabilities."""

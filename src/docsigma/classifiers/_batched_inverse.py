@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import torch
 
-__all__ = ["BatchedInverse"]
-
 # Below this size LAPACK is as fast as the products that would replace it.
 _LEAF_SIZE = 50
 

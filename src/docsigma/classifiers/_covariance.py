@@ -13,8 +13,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["feature_scale", "floor_covariance", "invert", "shared_log_densities"]
-
 
 def feature_scale(
     X: NDArray[np.float64], weights: NDArray[np.float64]

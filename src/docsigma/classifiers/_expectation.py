@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from docsigma.classifiers._labels import TrainingLabels
     from docsigma.classifiers._uncertain_documents import UncertainDocuments
 
-__all__ = ["Expectation", "expectation_step", "log_densities"]
 
 # Bytes of the covariances of a block of documents: these stay near a processor's cache.
 _BLOCK_BYTES = 2**24

@@ -16,14 +16,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "TrainingLabels",
-    "deal_folds",
-    "encode",
-    "extend_priors",
-    "resolve_priors",
-]
-
 
 @dataclass(frozen=True)
 class TrainingLabels:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from docsigma.classifiers._expectation import Expectation
 
-__all__ = ["em_update", "scoring_update"]
 
 # Least covariance after a scoring step, relative to what documents vary in all.
 _SMALLEST_EIGENVALUE = 1e-8

@@ -13,8 +13,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["UncertainDocuments", "is_posterior"]
-
 
 def is_posterior(X: Any) -> bool:
     """Whether `X` has its means as an attribute; arrays have a method instead."""

@@ -19,8 +19,6 @@ from docsigma.classifiers._labels import TrainingLabels
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["GaussianLinearClassifier"]
-
 
 class GaussianLinearClassifier(BaseGaussianClassifier):
     r"""Gaussian classes with one full covariance, by maximum likelihood.

@@ -21,7 +21,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CrossValidatedLogisticRegression"]
 
 # The search ends after this many inverse l2 weights in a row that are no better.
 PATIENCE = 2

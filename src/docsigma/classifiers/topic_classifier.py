@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from docsigma.models._count_model import CountModel
 
-__all__ = ["KINDS", "TopicClassifier"]
 
 KINDS: dict[str, type] = {
     "glc": GaussianLinearClassifier,

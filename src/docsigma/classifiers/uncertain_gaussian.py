@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from docsigma.classifiers._expectation import Expectation
 
-__all__ = ["UncertainGaussianClassifier"]
 
 # Least scale of a feature, relative to its mean uncertainty. Means of components that a
 # model left unused hardly vary: a floor that follows them would be lost in rounding.

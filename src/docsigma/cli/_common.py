@@ -29,29 +29,6 @@ if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
-__all__ = [
-    "CountedSource",
-    "DocumentOptions",
-    "IdColumn",
-    "JsonFlag",
-    "LabelColumn",
-    "ModelFolder",
-    "Split",
-    "SplitOption",
-    "TextColumn",
-    "VocabularyFile",
-    "check_positive",
-    "check_writable",
-    "embed_counts",
-    "going_on",
-    "labelled_rows",
-    "load_model",
-    "number",
-    "print_json",
-    "show",
-    "table",
-]
-
 
 # Documents on disk that are worked on at once.
 BLOCK = 8192

@@ -12,7 +12,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Settings", "read_settings"]
 
 # Names of the command line where they differ from the estimator's.
 ALIASES = {"components": "n_components", "draws": "n_draws", "seed": "random_state"}

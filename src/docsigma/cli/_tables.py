@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-__all__ = ["check_table", "open_table"]
 
 Columns = dict[str, Any]
 

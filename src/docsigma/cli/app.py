@@ -20,8 +20,6 @@ from docsigma.cli.topics import topics
 from docsigma.cli.tune import tune
 from docsigma.exceptions import InputError
 
-__all__ = ["app"]
-
 app = typer.Typer(
     name="docsigma",
     help="Document embeddings with their uncertainties.",

@@ -14,7 +14,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["app"]
 
 app = typer.Typer(
     name="classifier",

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     # Called once a pass over the documents.
     Blocks = Callable[[], Iterable[Documents]]
 
-__all__ = ["count"]
 
 LIMITS = ("min_df", "max_df", "max_features")
 

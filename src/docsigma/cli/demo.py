@@ -14,8 +14,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from docsigma.experiments.demo import DemoResult
 
-__all__ = ["demo"]
-
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the model and plots.")] = Path(

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
-__all__ = ["embed"]
-
 
 def embed(
     model: _common.ModelFolder,

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from docsigma.counts import DiskCounts, Vocabulary
     from docsigma.models import TrainingPass
 
-__all__ = ["checkpoint_path", "fit"]
-
 
 class _Interrupt:
     """Ctrl-C ends the training after the pass under way; a second one at once."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from docsigma.cli import _common
 
-__all__ = ["corpora", "info"]
-
 
 def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
     """Print what a model folder holds."""

@@ -9,8 +9,6 @@ import typer
 from docsigma.cli import _common
 from docsigma.exceptions import InputError
 
-__all__ = ["perplexity"]
-
 
 def perplexity(
     model: _common.ModelFolder,

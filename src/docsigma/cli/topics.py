@@ -9,8 +9,6 @@ import typer
 
 from docsigma.cli import _common
 
-__all__ = ["topics"]
-
 
 def topics(
     model: _common.ModelFolder,

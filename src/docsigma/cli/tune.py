@@ -16,8 +16,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["tune"]
-
 
 def tune(
     corpus: Annotated[str, typer.Argument(help="Corpus: a name, or a file or folder.")],

@@ -7,14 +7,6 @@ from pathlib import Path
 
 from docsigma.exceptions import InputError
 
-__all__ = [
-    "DATA_VARIABLE",
-    "data_files",
-    "files_status",
-    "missing_files",
-    "require_files",
-]
-
 DATA_VARIABLE = "DOCSIGMA_DATA"
 
 

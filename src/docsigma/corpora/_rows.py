@@ -21,14 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-__all__ = [
-    "folder_rows",
-    "json_rows",
-    "line_rows",
-    "named",
-    "parquet_rows",
-    "table_rows",
-]
 
 Row = tuple[int, dict[str, object]]
 

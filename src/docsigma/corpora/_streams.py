@@ -15,14 +15,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-__all__ = [
-    "COMPRESSIONS",
-    "base_name",
-    "existing_file",
-    "numbered_lines",
-    "open_bytes",
-    "read_bytes",
-]
 
 COMPRESSIONS = (".gz", ".xz")
 

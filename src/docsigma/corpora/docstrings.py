@@ -16,13 +16,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = [
-    "PACKAGES",
-    "docstrings_status",
-    "harvest",
-    "installed_packages",
-    "load_docstrings",
-]
 
 PACKAGES = ("numpy", "scipy", "sklearn", "torch")
 DESCRIPTION = "Docstrings of the installed numpy, scipy, sklearn and torch"

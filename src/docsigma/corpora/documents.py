@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from docsigma.corpora.synthetic import SyntheticTruth
 
-__all__ = ["Corpus", "Documents"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Documents:

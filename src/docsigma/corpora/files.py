@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from docsigma.corpora._rows import Row
 
-__all__ = ["SUFFIXES", "can_stream", "iter_documents", "read_documents"]
 
 TEXTS = (".jsonl", ".csv", ".tsv", ".parquet", ".txt")
 MATRICES = (".mtx", ".npz")

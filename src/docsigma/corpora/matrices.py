@@ -25,8 +25,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     import os
 
-__all__ = ["read_matrix", "read_vocabulary"]
-
 
 def read_matrix(
     path: Path,

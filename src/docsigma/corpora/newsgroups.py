@@ -21,7 +21,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["GROUPS", "load_newsgroups", "load_newsgroups_2k", "newsgroups_status"]
 
 FOLDER = "20newsgroups"
 FILES = ("train.jsonl.xz", "test.jsonl.xz")

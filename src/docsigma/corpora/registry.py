@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-__all__ = ["CORPORA", "CorpusInfo", "NamedCorpus", "available_corpora", "load_corpus"]
-
 
 @dataclass(frozen=True)
 class CorpusInfo:

@@ -15,7 +15,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["SyntheticTruth", "load_synthetic"]
 
 DESCRIPTION = "Counts drawn from a known model, with the embeddings they came from"
 

@@ -12,7 +12,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["TOKEN_PATTERN", "build_analyzer"]
 
 TOKEN_PATTERN = r"(?u)\b\w\w+\b"
 

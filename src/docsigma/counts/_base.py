@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy import sparse
 
-__all__ = ["Counts"]
 
 # Documents that are read from disk at once, unless the caller says how many.
 BLOCK = 8192

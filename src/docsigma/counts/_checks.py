@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["check_counts", "check_words"]
 
 # The largest whole number up to which float32 holds every whole number.
 LARGEST_COUNT = 2**24

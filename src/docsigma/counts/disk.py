@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["CONFIG", "FORMAT", "SCHEMA_VERSION", "DiskCounts", "is_counts_folder"]
 
 FORMAT = "docsigma-counts"
 SCHEMA_VERSION = 2

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
     from sklearn.base import BaseEstimator
 
-__all__ = ["MemoryCounts", "as_counts", "estimator_counts"]
-
 
 class MemoryCounts(Counts):
     """A CSR matrix as :class:`Counts`.

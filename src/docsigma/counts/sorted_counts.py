@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from docsigma.counts._base import Counts
 
-__all__ = ["SortedCounts", "log_unigram"]
-
 
 class SortedCounts:
     """Word counts, commonest word first.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from docsigma.counts._base import Counts
 
-__all__ = ["TokenWeights"]
-
 
 class TokenWeights(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Weight word counts before a subspace model sees them.

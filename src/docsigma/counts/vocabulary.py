@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from docsigma.corpora.documents import Documents
 
-__all__ = ["CountedDocuments", "Vocabulary", "WordFrequencies"]
-
 
 @dataclass(frozen=True, eq=False)
 class CountedDocuments:

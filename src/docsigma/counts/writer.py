@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from scipy import sparse
 
-__all__ = ["CountsWriter"]
 
 # Entries that are copied at once where counts turn out to need a wider type.
 CHUNK = 2**22

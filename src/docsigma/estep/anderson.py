@@ -9,7 +9,6 @@ import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Anderson"]
 
 # Ridge on the least squares, whose diagonal is one.
 RIDGE = 1e-8

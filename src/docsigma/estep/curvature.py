@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from docsigma.kernels import CountTensor
     from docsigma.priors import PriorTensors
 
-__all__ = ["LoadingsBasis", "WordCurvature", "eigen", "own_trace"]
 
 # Part of a document's curvature that its own words decide; the rest has the shape of
 # the corpus's.

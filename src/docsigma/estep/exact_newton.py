@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from docsigma.likelihoods import DocumentLikelihood
     from docsigma.objective import Model
 
-__all__ = ["ExactNewton", "Point"]
 
 # Numbers of probabilities held at once: 128 MiB.
 BLOCK = 2**24

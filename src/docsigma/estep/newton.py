@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from docsigma.objective import LseTerms, Model
     from docsigma.posteriors import Gaussians, PosteriorFamily
 
-__all__ = ["Inferred", "infer"]
-
 
 @dataclass(frozen=True)
 class Inferred:

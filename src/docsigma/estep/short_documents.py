@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from docsigma.objective import Model
     from docsigma.posteriors import Gaussians
 
-__all__ = ["looseness", "refine"]
-
 
 def looseness(counts: CountTensor, words: newton.Evaluator, q: Gaussians) -> Tensor:
     r"""Return about how many nats draws could gain per document.

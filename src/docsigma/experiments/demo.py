@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from docsigma.metrics import Perplexity
     from docsigma.posterior import GaussianPosterior
 
-__all__ = ["DemoResult", "run_demo"]
-
 
 @dataclass(frozen=True)
 class DemoResult:

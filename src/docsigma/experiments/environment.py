@@ -11,8 +11,6 @@ import torch
 
 import docsigma
 
-__all__ = ["environment", "gpu_work"]
-
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "optuna", "tomotopy", "gensim")
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from docsigma.corpora import Corpus
 
-__all__ = ["count_parts", "evaluate", "tfidf_baseline"]
-
 
 def count_parts(corpus: Corpus) -> tuple[sp.csr_matrix, sp.csr_matrix]:
     """Count both parts of a corpus by the words of two training documents."""

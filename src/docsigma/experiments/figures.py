@@ -8,7 +8,8 @@ import numpy as np
 
 from docsigma._files import atomic_file
 from docsigma.exceptions import InputError
-from docsigma.metrics.plots import PALETTE, new_figure
+from docsigma.metrics.plots import PALETTE as PALETTE  # for other figures
+from docsigma.metrics.plots import new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,15 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from docsigma.posterior import GaussianPosterior
-
-__all__ = [
-    "PALETTE",
-    "blank",
-    "bound_over_time",
-    "document_map",
-    "save_figures",
-    "variance_against_length",
-]
 
 
 def blank(

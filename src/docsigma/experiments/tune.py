@@ -27,17 +27,6 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
-__all__ = [
-    "HOLD_OUT",
-    "OBJECTIVES",
-    "WEIGHTS",
-    "Space",
-    "Tuned",
-    "divide",
-    "show_parameters",
-    "tune",
-    "write_tuned",
-]
 
 OBJECTIVES = ("glcu", "lr", "perplexity")
 HOLD_OUT = ("random", "latest")

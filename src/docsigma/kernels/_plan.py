@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 import torch
 
-__all__ = ["UNIT", "Tiling", "chunks", "passes", "power", "split", "tiling"]
-
 # Padded matrices have a multiple of this many rows, and every tile divides it.
 UNIT = 128
 

@@ -16,15 +16,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 try:
-    import triton
+    import triton as triton
     import triton.language as tl
 except ImportError:
     triton = None
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-__all__ = ["combine_kernel", "point_kernel", "round_kernel", "triton", "word_kernel"]
 
 
 def _jit(function: Callable[..., None]) -> Any:

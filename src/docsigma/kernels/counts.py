@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
     from torch import Tensor
 
-__all__ = ["CountTensor"]
-
 
 def _csr(
     indptr: Tensor, indices: Tensor, data: Tensor, shape: tuple[int, ...]

@@ -34,13 +34,6 @@ from docsigma.kernels.softmax_moments import SoftmaxMoments
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = [
-    "MAX_COMPONENTS",
-    "Precision",
-    "PreparedLoadings",
-    "available",
-    "fused_moments",
-]
 
 Precision = Literal["tf32", "bf16"]
 # float16 has the 10-bit mantissa of TF32 and twice its speed. Powers of two bring every

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from docsigma.kernels.precision import Precision
 
-__all__ = ["SoftmaxMoments", "SoftmaxWords", "softmax_moments"]
 
 # One block of logits on a device without tiles of its own.
 BLOCK_BYTES = 512 * 2**20

@@ -17,7 +17,6 @@ import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["TileSizes", "Workspace", "augment", "tiled_moments"]
 
 # Columns of a product come in whole vectors: the odd few would cost as much as eight.
 COLUMNS = 8

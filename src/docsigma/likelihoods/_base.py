@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from docsigma.kernels import CountTensor
 
-__all__ = ["DocumentLikelihood", "Likelihood", "LikelihoodTerms"]
-
 
 class LikelihoodTerms(NamedTuple):
     r"""A likelihood at one point per document.

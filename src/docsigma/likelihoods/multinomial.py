@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from docsigma.kernels import CountTensor
 
-__all__ = ["Multinomial"]
-
 
 class Multinomial(Likelihood):
     r"""The paper's likelihood, linear in the logits and in the log-sum-exp.

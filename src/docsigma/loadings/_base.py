@@ -11,8 +11,6 @@ from docsigma._part import Part
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Loadings", "WordAscent", "WordGradient"]
-
 
 @dataclass(frozen=True)
 class WordGradient:

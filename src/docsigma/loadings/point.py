@@ -11,8 +11,6 @@ from docsigma.optimizers import Adam, OrthantAdam, ProximalAdam
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["PointLoadings"]
-
 
 class PointLoadings(Loadings):
     r"""T as one value per word and dimension, under an l1 or l2 penalty.

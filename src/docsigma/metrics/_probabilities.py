@@ -11,8 +11,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["check_probabilities"]
-
 
 def _columns_of(
     labels: Any, n_documents: int, n_classes: int, classes: Any = None

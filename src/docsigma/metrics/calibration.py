@@ -13,8 +13,6 @@ from docsigma.metrics._probabilities import check_probabilities
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ReliabilityCurve", "expected_calibration_error", "reliability_curve"]
-
 
 @dataclass(frozen=True)
 class ReliabilityCurve:

@@ -8,8 +8,6 @@ import numpy as np
 
 from docsigma.metrics._probabilities import check_probabilities
 
-__all__ = ["accuracy", "brier_score", "cross_entropy"]
-
 
 def accuracy(probabilities: Any, labels: Any, *, classes: Any = None) -> float:
     """Return the share of documents whose most probable class is the right one.

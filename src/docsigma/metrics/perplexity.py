@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from docsigma.counts import Counts
 
-__all__ = ["Perplexity", "maximum_likelihood", "perplexity", "unigram_likelihood"]
-
 
 @dataclass(frozen=True)
 class Perplexity:

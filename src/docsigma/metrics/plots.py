@@ -17,14 +17,6 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = [
-    "PALETTE",
-    "new_figure",
-    "plot_confusion_matrix",
-    "plot_cross_entropy_by_length",
-    "plot_reliability",
-    "plot_risk_coverage",
-]
 
 # Okabe and Ito's palette: told apart by readers with any kind of colour vision, and in
 # grey by the line styles.

@@ -14,8 +14,6 @@ from docsigma.metrics._probabilities import check_probabilities
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["RiskCoverageCurve", "accuracy_at_coverage", "risk_coverage_curve"]
-
 
 @dataclass(frozen=True)
 class RiskCoverageCurve:

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from docsigma.posterior import GaussianPosterior
     from docsigma.trainers import Trainer
 
-__all__ = ["CountModel"]
-
 
 class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A transformer from word counts to embeddings that knows its words.

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from docsigma.posterior import GaussianPosterior
     from docsigma.posteriors import Gaussians
 
-__all__ = ["GaussianModel"]
 
 # Documents on disk whose evidence is estimated at once, about.
 BLOCK = 8192

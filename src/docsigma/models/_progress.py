@@ -9,8 +9,6 @@ from tqdm.auto import tqdm
 if TYPE_CHECKING:
     from docsigma.trainers import Trainer
 
-__all__ = ["ProgressBar"]
-
 
 class ProgressBar:
     """Bound, KL and documents a second beside tqdm's time left.

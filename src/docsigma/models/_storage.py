@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from docsigma.models._subspace_model import SubspaceModel
     from docsigma.trainers import Trainer
 
-__all__ = ["CheckpointFile", "pack", "unpack"]
 
 Model = TypeVar("Model", bound="SubspaceModel")
 # Parameters that may differ between a run and the run that goes on from it.

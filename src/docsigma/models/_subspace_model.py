@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from docsigma.posteriors import Gaussians
     from docsigma.trainers import Trainer
 
-__all__ = ["SubspaceModel"]
-
 
 class SubspaceModel(CountModel):
     """A model with word loadings T and log uni-gram m, trained by either solver.

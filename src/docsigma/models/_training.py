@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from docsigma.models.bayesian_smm import BayesianSMM
     from docsigma.trainers import Trainer
 
-__all__ = ["like", "make_stream", "make_trainer"]
 
 # Passes and learning rate of Algorithm 1.
 PAPER_PASSES = 1000

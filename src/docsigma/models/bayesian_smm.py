@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from docsigma.kernels.precision import Precision
     from docsigma.trainers import Trainer
 
-__all__ = ["BayesianSMM"]
-
 
 class BayesianSMM(SubspaceModel, GaussianModel):
     r"""Bayesian subspace multinomial model: documents as Gaussians.

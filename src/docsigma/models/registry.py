@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from docsigma.models._count_model import CountModel
 
-__all__ = ["MODELS", "load_model", "restore_model"]
 
 # What config.json of a model folder calls a kind, and its class; the kinds of other
 # distributions join by entry points.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from docsigma.models._count_model import CountModel
 
-__all__ = ["Cluster", "Dimension", "cluster_documents", "describe_dimensions"]
-
 
 @dataclass(frozen=True)
 class Dimension:

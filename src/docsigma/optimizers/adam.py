@@ -10,8 +10,6 @@ from torch.optim.adam import adam
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Adam", "OrthantAdam", "pseudo_gradient"]
-
 
 class Adam:
     """Gradient ascent on one tensor, by the steps of torch's Adam.

@@ -9,7 +9,6 @@ import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["ProximalAdam"]
 
 # Numbers in a piece on a CPU: the six arrays of a step then fit the cache.
 PIECE = 2**18

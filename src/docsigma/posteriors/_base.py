@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from docsigma.kernels import SoftmaxMoments
     from docsigma.priors import PriorTensors
 
-__all__ = ["Gaussians", "PosteriorFamily"]
-
 
 class Gaussians(ABC):
     r"""Posteriors :math:`q(w_d) = N(\nu_d, \Sigma_d)` of some documents."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from docsigma.kernels import SoftmaxMoments
     from docsigma.priors import PriorTensors
 
-__all__ = ["Diagonal", "DiagonalGaussians"]
-
 
 class DiagonalGaussians(Gaussians):
     r"""Posteriors :math:`q(w_d) = N(\nu_d, \mathrm{diag}(\exp 2\varsigma_d))`.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from docsigma.kernels import SoftmaxMoments
     from docsigma.priors import PriorTensors
 
-__all__ = ["Full", "FullGaussians"]
-
 
 class FullGaussians(Gaussians):
     r"""Posteriors :math:`q(w_d) = N(\nu_d, L_d L_d^\top)`.

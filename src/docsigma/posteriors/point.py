@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from docsigma.kernels import SoftmaxMoments
     from docsigma.priors import PriorTensors
 
-__all__ = ["Point", "Points"]
-
 
 class Points(Gaussians):
     r"""Points :math:`w_d`, and the curvature of the objective around them.

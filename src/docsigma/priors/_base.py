@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from docsigma.gaussian_prior import GaussianPrior
 
-__all__ = ["Prior", "PriorTensors"]
-
 
 class Prior(Part):
     r"""A prior :math:`p(w) = N(m_0, \Lambda^{-1})`: a kind says what both are."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from docsigma.gaussian_prior import GaussianPrior
 from docsigma.priors._base import Prior
 
-__all__ = ["IsotropicPrior"]
-
 
 class IsotropicPrior(Prior):
     r"""The paper's prior :math:`p(w) = N(0, I/\lambda)` (its equation 1).

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from docsigma.parts import Parts
     from docsigma.posteriors import Gaussians
 
-__all__ = ["Epoch", "Optimizer", "PassSums", "StopRule", "Trainer", "learn_parts"]
-
 
 @dataclass(frozen=True)
 class Epoch:

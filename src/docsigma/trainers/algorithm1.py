@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from docsigma.posteriors import DiagonalGaussians, Gaussians, Points
     from docsigma.trainers._base import Optimizer
 
-__all__ = ["Algorithm1Trainer"]
 
 # Documents whose draws are held at once; the words are blocked by the kernel.
 CHUNK = 8192

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from torch import Tensor
 
-__all__ = ["Start", "damped", "first_loadings", "semantic_start"]
 
 # Extra directions of the randomised decomposition: they make the last ones accurate.
 SPARE = 20

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from docsigma.trainers._base import Optimizer
     from docsigma.trainers.schedule import MinibatchSettings, Stage
 
-__all__ = ["MinibatchTrainer"]
-
 
 class MinibatchTrainer(Trainer):
     r"""The state of a training in minibatches, and its passes.

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from docsigma.trainers._base import Optimizer
     from docsigma.trainers.schedule import MinibatchSettings
 
-__all__ = ["Batch", "MinibatchStep", "WordTable"]
-
 
 class Batch(NamedTuple):
     """Some documents: their numbers in the corpus, and their counts."""

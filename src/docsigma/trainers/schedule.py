@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from docsigma.counts.sorted_counts import SortedCounts
 
-__all__ = ["MinibatchSettings", "Stage", "plan_stages"]
-
 
 @dataclass(frozen=True)
 class MinibatchSettings:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from docsigma.parts import Parts
 
-__all__ = ["StreamTrainer"]
 
 # Passes over the words for the posteriors of a batch.
 PASSES = 4

@@ -13,14 +13,6 @@ from scipy.special import softmax
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "best_scale",
-    "select_words",
-    "sum_classes",
-    "topic_probabilities",
-    "word_probabilities",
-]
-
 
 def word_probabilities(
     class_counts: NDArray[np.float64], alpha: float

@@ -24,7 +24,6 @@ from docsigma_paper.classifiers._word_selection import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["SelectedNaiveBayes"]
 
 # Least and greatest scale that cross-validation may choose; times the average length
 # where the log-likelihood is divided by the length.

@@ -22,13 +22,6 @@ from docsigma_paper.corpora.switchboard import word_window
 if TYPE_CHECKING:
     import os
 
-__all__ = [
-    "FISHER",
-    "FISHER_ASR",
-    "clean_transcript",
-    "load_fisher",
-    "load_fisher_asr",
-]
 
 DESCRIPTION = "Sides of telephone calls by topic (40), Fisher English phase 1"
 ASR_DESCRIPTION = "The same sides, as a recogniser of yours transcribed them"

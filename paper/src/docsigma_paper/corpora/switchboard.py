@@ -15,13 +15,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from docsigma.corpora.documents import Documents
 
-__all__ = [
-    "SWITCHBOARD",
-    "SWITCHBOARD_ASR",
-    "load_switchboard",
-    "load_switchboard_asr",
-    "word_window",
-]
 
 FOLDER = "switchboard"
 FILES = ("train.jsonl.xz", "test.jsonl.xz")

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from docsigma.posteriors import DiagonalGaussians
     from docsigma.trainers import Trainer
 
-__all__ = ["NVDM"]
 
 PREFIX = "encoder."
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from docsigma.counts import Counts
 
-__all__ = ["ACTIVATIONS", "PRIOR", "CountBatch", "NVDMNetwork", "encoder_shapes"]
 
 PRIOR = IsotropicPrior(1.0)
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {

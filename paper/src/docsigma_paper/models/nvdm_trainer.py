@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from docsigma.counts import Counts
     from docsigma_paper.models.nvdm_network import NVDMNetwork
 
-__all__ = ["NVDMTrainer"]
 
 # Five rounds against the five before.
 STOP = StopRule(window=5, least=10)

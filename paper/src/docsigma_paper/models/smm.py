@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from docsigma.counts import Counts
     from docsigma.kernels.precision import Precision
 
-__all__ = ["SMM"]
-
 
 class SMM(SubspaceModel):
     r"""Subspace multinomial model: documents as points.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = ["Dots", "draw_dots"]
-
 
 @dataclass
 class Dots:

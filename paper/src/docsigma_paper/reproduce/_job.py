@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from docsigma_paper.reproduce._setting import Setting
     from docsigma_paper.topic_id import Task
 
-__all__ = ["Job", "Scores", "TaskName"]
 
 Scores = dict[str, dict[str, Any]]
 

@@ -10,7 +10,6 @@ from docsigma_paper.models.nvdm import NVDM
 if TYPE_CHECKING:
     from docsigma_paper.reproduce._setting import Setting
 
-__all__ = ["algorithm1_parameters", "make_nvdm", "nvdm_parameters"]
 
 # Rounds of training. A smaller corpus gets more, towards the steps of 20 Newsgroups,
 # but no more than 100: half as many steps on Switchboard, as many on Fisher.

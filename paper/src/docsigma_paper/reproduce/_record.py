@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["Plan", "Record"]
-
 
 class Record:
     """The JSON file of one experiment: a heading and one row per result.

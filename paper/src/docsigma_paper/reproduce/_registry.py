@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from docsigma_paper.reproduce._setting import Experiment, Setting
 
-__all__ = ["EXPERIMENTS", "reproduce"]
 
 SMALL = (
     "The small version, on a synthetic corpus whatever a row is called: it shows that "

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     import scipy.sparse as sp
 
-__all__ = ["Experiment", "Setting"]
 
 Value = TypeVar("Value")
 

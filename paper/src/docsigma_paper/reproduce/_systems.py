@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from docsigma_paper.reproduce._job import Job, Scores, TaskName
     from docsigma_paper.reproduce._setting import Setting
 
-__all__ = ["CHOSEN", "SYSTEMS", "System"]
 
 # K, l1 weight and passes of Algorithm 1. For 20 Newsgroups K and l1 are the best of a
 # few pairs judged by cross-validation on training documents, for speech only l1 was

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["markdown", "over_seeds", "spread", "unit"]
-
 
 def markdown(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Lay out a table; a heading that begins with ``>`` is of numbers.

@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     from docsigma_paper.reproduce._job import Job, Scores, TaskName
     from docsigma_paper.reproduce._setting import Setting
 
-__all__ = [
-    "CHOSEN",
-    "LearnedLanguage",
-    "fit_and_evaluate",
-    "language_parameters",
-    "parameters",
-    "run",
-]
 
 # Without published weights, the language model has already learned from the very texts
 # that it would be fine-tuned on: one phase instead of two. The speech corpora are small

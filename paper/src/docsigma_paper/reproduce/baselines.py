@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
-__all__ = ["GibbsTopics", "ParagraphVectors", "installed"]
-
 
 def installed(library: str) -> bool:
     """Return whether a library is there."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from docsigma_paper.reproduce._record import Plan, Record
     from docsigma_paper.reproduce._setting import Setting
 
-__all__ = ["EXPERIMENT"]
 
 VARIANCES = (1.0, 0.1)
 PARTS = (0.05, 0.1, 0.25, 0.5, 1.0)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from docsigma_paper.reproduce._setting import Setting
     from docsigma_paper.topic_id import Task
 
-__all__ = ["EXPERIMENT"]
 
 MODELS = {"smm": "l1 SMM", "nvdm": "NVDM", "bayesian-smm": "Bayesian SMM"}
 CORPUS = "switchboard"

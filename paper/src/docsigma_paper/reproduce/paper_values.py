@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["CITED", "FISHER", "NEWSGROUPS", "PERPLEXITY"]
-
 # Table 2: model, K -> perplexity of the corpus and per document, by vocabulary.
 PERPLEXITY: dict[tuple[str, str, int], tuple[int, int]] = {
     ("20newsgroups", "NVDM", 50): (1287, 1421),

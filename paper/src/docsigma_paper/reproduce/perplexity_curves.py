@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from docsigma_paper.reproduce._record import Plan, Record
     from docsigma_paper.reproduce._setting import Setting
 
-__all__ = ["EXPERIMENT"]
 
 CORPORA = ("20newsgroups", "switchboard")
 MODELS = {"bayesian-smm": "Bayesian SMM", "nvdm": "NVDM"}

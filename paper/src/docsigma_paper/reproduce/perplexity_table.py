@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from docsigma_paper.reproduce._record import Plan, Record
     from docsigma_paper.reproduce._setting import Setting
 
-__all__ = ["EXPERIMENT"]
 
 FAST = "Bayesian SMM, ours"
 CORPORA = ("20newsgroups-2k", "20newsgroups")

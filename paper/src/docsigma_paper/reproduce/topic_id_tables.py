@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from docsigma_paper.reproduce._record import Plan, Record
     from docsigma_paper.reproduce._setting import Setting
 
-__all__ = ["NEWSGROUPS_EXPERIMENT", "SPEECH_EXPERIMENT"]
 
 WINDOWS: tuple[tuple[int, int] | None, ...] = (None, (201, 300), (201, 400))
 # Fisher is licensed: its rows are made where it is at hand.

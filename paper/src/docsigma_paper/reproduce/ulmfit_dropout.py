@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from docsigma_paper.reproduce._record import Plan, Record
     from docsigma_paper.reproduce._setting import Setting
 
-__all__ = ["EXPERIMENT"]
 
 RATES = (0.2, 0.4, 0.6)
 HELD_OUT = 0.2

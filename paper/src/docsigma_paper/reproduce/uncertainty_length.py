@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from docsigma_paper.reproduce._record import Plan, Record
     from docsigma_paper.reproduce._setting import Setting
 
-__all__ = ["EXPERIMENT"]
 
 EDGES = (1, 11, 31, 101, 301, 1001, 10**9)
 

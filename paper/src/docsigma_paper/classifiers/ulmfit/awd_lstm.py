@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from docsigma_paper.classifiers.ulmfit.dropout import Dropout
 
-__all__ = ["AWDLSTM", "State"]
 
 State = list[tuple[torch.Tensor, torch.Tensor]]
 

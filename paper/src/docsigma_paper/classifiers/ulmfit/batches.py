@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-__all__ = ["TokenDocuments", "n_batches", "similar_lengths"]
 
 _PADDING = SPECIAL_WORDS.index(PADDING)
 _LARGEST_POOL = 50

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from docsigma_paper.classifiers.ulmfit.tokens import WordVocabulary
     from docsigma_paper.classifiers.ulmfit.weights import Location, WeightsPath
 
-__all__ = ["ULMFiTClassifier"]
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 _EPOCHS = Interval(Integral, 0, None, closed="left")

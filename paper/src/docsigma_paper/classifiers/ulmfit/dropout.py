@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from torch import Tensor, nn
 
-__all__ = ["Dropout", "DropoutRates"]
-
 
 @dataclass(frozen=True)
 class DropoutRates:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from docsigma_paper.classifiers.ulmfit.dropout import Dropout
     from docsigma_paper.classifiers.ulmfit.network import DocumentNetwork
 
-__all__ = ["class_log_probabilities", "free_groups", "train_classifier"]
-
 
 def free_groups(groups: Sequence[Sequence[nn.Parameter]], n_trained: int) -> None:
     """Let the last `n_trained` groups learn, and no other."""

@@ -13,8 +13,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["TrainingLog"]
-
 
 class TrainingLog:
     """Rows of a training's history, and the bar that shows them.

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from docsigma_paper.classifiers.ulmfit.batches import TokenDocuments
     from docsigma_paper.classifiers.ulmfit.dropout import Dropout
 
-__all__ = ["LanguageModel", "train_language_model"]
 
 _ACTIVATION, _TEMPORAL = 2.0, 1.0
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from docsigma_paper.classifiers.ulmfit.batches import TokenDocuments
     from docsigma_paper.classifiers.ulmfit.dropout import Dropout
 
-__all__ = ["DocumentNetwork", "concat_pool"]
 
 _BLOCK_UNITS = 50
 _BLOCK_DROPOUT = 0.1

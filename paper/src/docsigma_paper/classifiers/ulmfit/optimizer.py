@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from torch import Tensor, nn
 
-__all__ = ["SlantedAdam"]
 
 _BETAS = (0.7, 0.99)
 _LARGEST_NORM = 0.25

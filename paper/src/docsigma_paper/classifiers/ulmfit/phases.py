@@ -32,14 +32,6 @@ if TYPE_CHECKING:
     from docsigma_paper.classifiers.ulmfit.history import TrainingLog
     from docsigma_paper.classifiers.ulmfit.weights import PublishedWeights
 
-__all__ = [
-    "Randomness",
-    "Reading",
-    "describe_pretraining",
-    "make_language_model",
-    "make_network",
-]
-
 
 @dataclass(frozen=True)
 class Randomness:

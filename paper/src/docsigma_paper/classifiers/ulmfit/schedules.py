@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Stage", "discriminative_rates", "slanted_triangle", "unfreezing_stages"]
-
 
 def slanted_triangle(
     step: int, n_steps: int, *, cut_fraction: float = 0.1, ratio: float = 32.0

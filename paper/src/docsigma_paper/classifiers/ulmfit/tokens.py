@@ -19,15 +19,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "BEGINNING",
-    "PADDING",
-    "SPECIAL_WORDS",
-    "UNKNOWN",
-    "WordVocabulary",
-    "check_texts",
-    "tokenize",
-]
 
 # The marks have the names that fastai gave them: its published vocabulary has them.
 UNKNOWN, PADDING, BEGINNING = "xxunk", "xxpad", "xxbos"

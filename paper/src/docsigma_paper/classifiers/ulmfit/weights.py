@@ -27,15 +27,6 @@ if TYPE_CHECKING:
 
     from docsigma_paper.classifiers.ulmfit.language_model import LanguageModel
 
-__all__ = [
-    "Location",
-    "PublishedWeights",
-    "WeightsPath",
-    "locate_weights",
-    "read_weights",
-    "write_weights",
-]
-
 
 Location = str | os.PathLike[str]
 WeightsPath = Location | tuple[Location, Location]

@@ -25,7 +25,7 @@ def corpus():
 
 
 def tiny(k=1, *, activation="tanh", n_layers=2, n=6, v=7, seed=0):
-    """Give counts and a network with no zero weight, in float64."""
+    """Return counts and a network with no zero weight, in float64."""
     random = np.random.default_rng(seed)
     matrix = sp.csr_matrix(random.poisson(1.5, (n, v)).astype(np.float64))
     network = NVDMNetwork.initial(

@@ -53,7 +53,7 @@ def test_the_kept_rows_are_those_that_the_command_would_make(name):
 
 
 def means(name):
-    """Give accuracy and cross-entropy over seeds, by task, system and classifier."""
+    """Return accuracy and cross-entropy over seeds, by task, system and classifier."""
     found = {}
     for row in kept(name)["rows"]:
         for kind, scores in row["scores"].items():

@@ -287,7 +287,7 @@ def run(chosen: argparse.Namespace) -> None:
     for step, grown in growth(rows).items():
         print(
             f"{step:>6s}: time ~ documents^{grown['exponent']:.2f}, peak + "
-            f"{grown['peak_bytes_a_document']:.0f} bytes a document"
+            f"{grown['peak_bytes_a_document']:.0f} bytes per document"
         )
 
 

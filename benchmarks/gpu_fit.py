@@ -1,4 +1,4 @@
-"""Whole fits and embeddings on a GPU: seconds, documents a second, bound, agreement.
+"""Whole fits and embeddings on a GPU: seconds, documents per second, bound, agreement.
 
     python benchmarks/gpu_fit.py --json benchmarks/results/fit-gpu.json
 

@@ -31,7 +31,7 @@ AXES = {
     "n_documents": "documents",
     "n_features": "words",
     "n_components": "components",
-    "n_tokens": "tokens a document",
+    "n_tokens": "tokens per document",
 }
 BASE = {"n_documents": 2000, "n_features": 5000, "n_components": 50, "n_tokens": 100}
 QUICK = {"n_documents": 40, "n_features": 100, "n_components": 4, "n_tokens": 20}
@@ -116,7 +116,7 @@ def measure_axes(
 
 def table(axis: str, found: dict[str, Any]) -> str:
     """Lay one axis out for a terminal."""
-    lines = [f"{AXES[axis]:>18s}    ms a pass    documents/s"]
+    lines = [f"{AXES[axis]:>18s}    ms per pass    documents/s"]
     lines += [
         f"{row['size']:18d} {1000 * row['seconds_a_pass']:12.1f} "
         f"{row['embed_documents_per_second']:14.1f}"

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 OURS, OTHERS = PALETTE[0], "#9AA5B1"
 PANELS = {
     "fit_seconds": ("training, seconds", "log"),
-    "embed_documents_per_second": ("embedding, documents a second", "log"),
+    "embed_documents_per_second": ("embedding, documents per second", "log"),
     "peak_gib": ("peak memory, GiB", "linear"),
     "accuracy": ("LR on the embeddings, % right", "linear"),
 }
@@ -32,7 +32,7 @@ SIZES = {
     "n_documents": "documents",
     "n_features": "words",
     "n_components": "components",
-    "n_tokens": "tokens a document",
+    "n_tokens": "tokens per document",
 }
 TIMES = {
     "a pass of the training": ("pass_exponent", PALETTE[0], "o"),

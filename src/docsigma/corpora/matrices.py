@@ -100,7 +100,7 @@ def read_matrix(
 
 
 def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
-    r"""Read words from a file, one a line, or from a ``.json`` list.
+    r"""Read words from a file, one per line, or from a ``.json`` list.
 
     Raises
     ------

@@ -33,7 +33,7 @@ def word_probabilities(
     class_counts : ndarray of shape (n_classes, n_words)
         The counts :math:`N_{wt}`.
     alpha : float
-        Weight of :math:`P(w)`, in tokens a word.
+        Weight of :math:`P(w)`, in tokens per word.
 
     Returns
     -------

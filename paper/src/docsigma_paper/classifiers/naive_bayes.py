@@ -53,7 +53,7 @@ class SelectedNaiveBayes(ClassifierMixin, BaseEstimator):
         Words that each topic gives to the vocabulary; None keeps every column. Few
         are enough where a topic has its own words, as a prompted conversation has.
     alpha : float
-        Weight of both priors, in tokens a word and tokens a topic. Near zero, words
+        Weight of both priors, in tokens per word and tokens per topic. Near zero, words
         seen once in one topic are taken first.
     scale : float or "cv"
         The scale :math:`s`; 1 is the model itself. ``"cv"`` chooses the one with the

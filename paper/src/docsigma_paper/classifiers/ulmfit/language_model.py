@@ -150,7 +150,7 @@ def train_language_model(
     random : numpy Generator
         Source of the order.
     report : callable
-        Called after each epoch with its mean cross-entropy, in nats a word.
+        Called after each epoch with its mean cross-entropy, in nats per word.
     """
     model.train()
     n_columns = _n_columns(documents.n_tokens, batch_size, bptt)

@@ -18,7 +18,7 @@ endif
 # Tests that compare floating-point numbers, and the settings they must pass under: what
 # torch and MKL do on processors without AVX-512 or AVX2, and sums in another order.
 NUMERICAL := tests/kernels tests/estep tests/trainers tests/optimizers tests/parts tests/models \
-	tests/classifiers tests/metrics tests/test_evidence.py
+	tests/classifiers tests/metrics tests/test_evidence.py paper/tests/models paper/tests/classifiers
 PORTABLE := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
 	MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=1
 
@@ -26,12 +26,12 @@ PORTABLE := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml paper/pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "docsigma needs Python 3.11 or newer; set PYTHON=..." >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all]" --group dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all]" --editable ./paper --group dev
 	touch $(STAMP)
 
 demo: $(STAMP)
@@ -40,6 +40,7 @@ demo: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 
 types: $(STAMP)
 	$(BIN)/mypy

@@ -1,6 +1,7 @@
 """Speed and memory of two versions of docsigma, in interleaved runs.
 
     python benchmarks/before_after.py OLD/src src --json before-after.json
+    python benchmarks/before_after.py OLD/src src --jobs read count fit-disk
 
 Each run is a process of its own, old and new in turn. The number beside a job is the
 median over the pairs of old seconds over new seconds: over 1, the new version is
@@ -8,11 +9,19 @@ faster. The interval holds the middle of the pairs' ratios with 94 % (the least 
 greatest of five). Counts are Poisson draws of a fixed seed: documents of 290 and of 5
 words, as long as those of 20 Newsgroups and as titles, over as many words; embeddings
 are made by one model, which the old version trains and saves.
+
+Jobs that only run if asked for: `read` reads documents of 100 words from .jsonl, .csv
+and .csv.gz, `count` writes their counts to disk, and `fit-disk` fits a model on the
+counts that the same version has written.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import csv
+import gzip
+import io
 import json
 import os
 import resource
@@ -26,6 +35,7 @@ from typing import Any
 import numpy as np
 
 JOBS = ("fit", "embed", "fit-short", "embed-short")
+DISK_JOBS = ("read", "count", "fit-disk")
 
 
 def draw(n_documents: int, n_words: int, length: float, seed: int = 0) -> Any:
@@ -50,7 +60,71 @@ def draw(n_documents: int, n_words: int, length: float, seed: int = 0) -> Any:
     return sp.csr_matrix((data, indices, indptr), shape=(n_documents, n_words))
 
 
+def write_texts(folder: Path, n_documents: int) -> None:
+    """Write documents of 100 words as .jsonl, .csv and .csv.gz."""
+    counts = draw(n_documents, 20_000, 100)
+    words = np.array([f"word{number}" for number in range(counts.shape[1])])
+    random = np.random.default_rng(0)
+    with (
+        (folder / "texts.jsonl").open("w") as lines,
+        (folder / "texts.csv").open("w", newline="") as table,
+    ):
+        rows = csv.writer(table)
+        rows.writerow(["id", "text", "label"])
+        for number, row in enumerate(counts):
+            tokens = np.repeat(words[row.indices], row.data.astype(int))
+            text = ", ".join(random.permutation(tokens))
+            values = (f"d{number}", text, f"topic{number % 20}")
+            rows.writerow(values)
+            record = dict(zip(("id", "text", "label"), values, strict=True))
+            lines.write(json.dumps(record) + "\n")
+    compressed = gzip.compress((folder / "texts.csv").read_bytes())
+    (folder / "texts.csv.gz").write_bytes(compressed)
+
+
+def count(texts: Path, out: Path) -> None:
+    """Count by the command, which all versions have."""
+    from docsigma.cli.__main__ import main
+
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        main(["count", str(texts), "--out", str(out), "--min-df", "2"])
+
+
+def run_on_disk(job: str, folder: Path, make: bool) -> dict[str, float]:
+    """Run one of the `DISK_JOBS`."""
+    from docsigma import BayesianSMM, read_documents
+
+    open_counts: Any
+    try:
+        from docsigma.counts import DiskCounts
+
+        open_counts = DiskCounts
+    except ImportError:
+        from docsigma.corpora import ShardedCounts
+
+        open_counts = ShardedCounts.open
+    stored = folder / "-".join(["counts", *Path(sys.argv[1]).resolve().parts[1:]])
+    if make:
+        count(folder / "texts.jsonl", stored)
+        return {}
+    counts = open_counts(stored)
+    started = time.perf_counter()
+    if job == "read":
+        for suffix in ("jsonl", "csv", "csv.gz"):
+            read_documents(folder / f"texts.{suffix}")
+    elif job == "count":
+        count(folder / "texts.jsonl", folder / "counted")
+    else:
+        model = BayesianSMM(20, max_iter=3, tol=0, device="cpu", random_state=0)
+        model.fit(counts)
+    seconds = time.perf_counter() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return {"seconds": seconds, "peak_gib": peak}
+
+
 def run(job: str, folder: Path, device: str, make: bool) -> dict[str, float]:
+    if job in DISK_JOBS:
+        return run_on_disk(job, folder, make)
     import scipy.sparse as sp
     import torch
 
@@ -116,7 +190,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--documents", type=int, default=4000)
     parser.add_argument("--words", type=int, default=30_000)
-    parser.add_argument("--jobs", nargs="+", default=JOBS)
+    parser.add_argument("--jobs", nargs="+", default=JOBS, choices=JOBS + DISK_JOBS)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -129,10 +203,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder, report = Path(name), {}
         n, v = chosen.documents, chosen.words
-        sp.save_npz(folder / "long.npz", draw(n, v, 290))
-        sp.save_npz(folder / "short.npz", draw(4 * n, v // 10, 5))
-        for job in ("fit", "fit-short"):
-            call(chosen.old, job, folder, chosen.device, make=True)
+        if not set(JOBS).isdisjoint(chosen.jobs):
+            sp.save_npz(folder / "long.npz", draw(n, v, 290))
+            sp.save_npz(folder / "short.npz", draw(4 * n, v // 10, 5))
+            for job in ("fit", "fit-short"):
+                call(chosen.old, job, folder, chosen.device, make=True)
+        if not set(DISK_JOBS).isdisjoint(chosen.jobs):
+            write_texts(folder, 5 * n)
+            for source in (chosen.old, chosen.new):
+                call(source, "count", folder, chosen.device, make=True)
         for job in chosen.jobs:
             pairs = []
             for number in range(chosen.runs):

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from docsigma.corpora import ShardedCounts, ShardWriter
+from docsigma.counts import CountsWriter, DiskCounts
 from peers_machine import OtherWork, describe_run, resident_gib, thread_environment
 
 BLOCK = 16384
@@ -104,23 +104,23 @@ def draw_block(
     return counts, topics[np.arange(n_documents), weights.argmax(axis=1)]
 
 
-def make_shards(
+def make_counts(
     folder: str | Path, n_documents: int, n_features: int, seed: int = 0
-) -> ShardedCounts:
+) -> DiskCounts:
     """Write a corpus to `folder`; the same arguments give the same bytes."""
     truth = draw_truth(n_features, seed)
-    with ShardWriter(folder, n_features) as writer:
+    with CountsWriter(folder, n_features) as writer:
         for number, start in enumerate(range(0, n_documents, BLOCK), start=1):
             generator = np.random.default_rng([seed, number])
             size = min(BLOCK, n_documents - start)
             counts, topics = draw_block(truth, size, generator)
             writer.add(counts, labels=[f"topic{topic:02d}" for topic in topics])
-    return ShardedCounts.open(folder)
+    return DiskCounts(folder)
 
 
 def make(arguments: argparse.Namespace) -> None:
     started = time.perf_counter()
-    counts = make_shards(
+    counts = make_counts(
         arguments.out, arguments.documents, arguments.features, arguments.seed
     )
     seconds = time.perf_counter() - started
@@ -129,7 +129,6 @@ def make(arguments: argparse.Namespace) -> None:
         "n_features": counts.n_features,
         "n_tokens": int(counts.n_tokens.sum()),
         "nnz": counts.nnz,
-        "n_shards": counts.n_shards,
         "bytes": counts.nbytes,
         "seconds": seconds,
         "documents_per_second": counts.n_documents / seconds,
@@ -141,7 +140,7 @@ def make(arguments: argparse.Namespace) -> None:
 def fit(arguments: argparse.Namespace) -> None:
     from docsigma import BayesianSMM
 
-    counts = ShardedCounts.open(arguments.counts)
+    counts = DiskCounts(arguments.counts)
     model = BayesianSMM(
         arguments.components,
         max_iter=arguments.passes,
@@ -170,7 +169,7 @@ def fit(arguments: argparse.Namespace) -> None:
 def embed(arguments: argparse.Namespace) -> None:
     from docsigma import BayesianSMM
 
-    counts = ShardedCounts.open(arguments.counts)
+    counts = DiskCounts(arguments.counts)
     model = BayesianSMM.load(arguments.model).set_params(device="cpu")
     if arguments.tol is not None:
         model.set_params(inference_tol=arguments.tol)
@@ -236,7 +235,7 @@ def measure(n_documents: int, chosen: argparse.Namespace) -> dict[str, Any]:
     options = () if chosen.tol is None else ("--tol", chosen.tol)
     row["embed"] = take_step(chosen.threads, "embed", model, corpus, *options)
     print(step_line("embed", row["embed"]), flush=True)
-    counts = ShardedCounts.open(corpus)
+    counts = DiskCounts(corpus)
     return {
         "n_documents": counts.n_documents,
         "n_tokens": int(counts.n_tokens.sum()),

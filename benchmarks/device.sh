@@ -2,9 +2,9 @@
 # Everything that wants a GPU, in one call: tests, speed, full-size perplexities.
 #   OUT=results-folder DOCSIGMA_DATA=... bash benchmarks/device.sh
 set -u
-export PYTHONPATH=src PYTHONUNBUFFERED=1
+export PYTHONPATH=src:paper/src PYTHONUNBUFFERED=1
 OUT=${OUT:-benchmarks/results}
-python3 -m pytest -q -p no:cacheprovider -m gpu tests/kernels tests/models 2>&1 | tail -5
+python3 -m pytest -q -p no:cacheprovider -m gpu tests/kernels tests/models paper/tests 2>&1 | tail -5
 python3 benchmarks/gpu.py --json "$OUT/gpu.json"
 python3 benchmarks/gpu_fit.py --json "$OUT/fit-gpu.json"
 quiet() { "$@" 2>&1 | grep -v "pass/s\|s/pass"; }

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 import torch
 
 from docsigma import BayesianSMM
-from docsigma.experiments.topic_id import load_task
+from docsigma_paper.topic_id import load_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from docsigma.experiments.topic_id import load_task
-from docsigma.models import NVDM
+from docsigma_paper import NVDM
+from docsigma_paper.topic_id import load_task
 
 if TYPE_CHECKING:
     from docsigma.models import TrainingPass

@@ -59,7 +59,7 @@ def prepare(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
 def _load(name: str) -> tuple[dict[str, sp.csr_matrix], dict[str, list[str]]]:
     if name == "synthetic":
         return _load_synthetic()
-    from docsigma.experiments.topic_id import load_task
+    from docsigma_paper.topic_id import load_task
 
     found = load_task(name)
     labels = {"train": found.train_labels, "test": found.test_labels}
@@ -128,7 +128,7 @@ def judge(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
     import torch
 
     from docsigma.classifiers import CrossValidatedLogisticRegression
-    from docsigma.experiments.topic_id import judge as scores
+    from docsigma.experiments.evaluation import evaluate as scores
 
     torch.set_num_threads(task["settings"]["threads"])
     labels = json.loads((folder / "labels.json").read_text("utf-8"))

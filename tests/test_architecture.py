@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,3 +75,12 @@ def test_page_lists_at_most_nine_files_that_exist() -> None:
     names = listed()
     assert 0 < len(names) <= 9
     assert [name for name in names if not (PACKAGE / name).is_file()] == []
+
+
+def test_layers_on_the_page_are_those_that_lint_holds() -> None:
+    with (PAGE.parents[1] / "pyproject.toml").open("rb") as file:
+        contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+    held = [re.split(r" [|:] ", layer) for layer in contracts[0]["layers"]]
+    section = PAGE.read_text("utf-8").split("## Layers")[1]
+    rows = re.findall(r"^\d+\. (.*)$", section, re.MULTILINE)
+    assert [re.findall(r"`(\w+)`", row) for row in rows] == held

@@ -28,6 +28,6 @@ def test_numerical_tests_are_run_under_every_setting():
         check=True,
     ).stdout
     assert [setting for setting in SETTINGS if setting not in shown] == []
-    named = re.findall(r"\btests/[\w/.]+", shown)
-    assert "tests/kernels" in named
+    named = re.findall(r"(?:\bpaper/)?\btests/[\w/.]+", shown)
+    assert {"tests/kernels", "paper/tests/models"} <= set(named)
     assert [name for name in named if not (ROOT / name).exists()] == []

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from docsigma import NVDM, SMM, BayesianSMM, GaussianPosterior, TopicClassifier
+from docsigma import BayesianSMM, GaussianPosterior, TopicClassifier
+from docsigma_paper import NVDM, SMM
 
 FOLDER = Path(__file__).parent / "data" / "saved-before"
 SINGLE, DOUBLE = np.finfo(np.float32).eps, np.finfo(np.float64).eps

@@ -106,7 +106,7 @@ class SphinxRoles(griffe.Extension):
 def _resolve(owner: griffe.Object, target: str) -> str | None:
     scope: griffe.Object | None = owner
     relative = target.lstrip(".")
-    if target.startswith("docsigma."):
+    if target.startswith(("docsigma.", "docsigma_paper.")):
         return _canonical(owner, target)
     while scope is not None:
         members = scope.all_members if scope.is_class else scope.members
@@ -119,7 +119,7 @@ def _resolve(owner: griffe.Object, target: str) -> str | None:
 def _canonical(owner: griffe.Object, path: str) -> str | None:
     name = path.rsplit(".", 1)[-1]
     try:
-        found = owner.package[path.split(".", 1)[1]]
+        found = owner.modules_collection[path]
         if found.is_module and name in found.members:
             # A package that exports a function of its module's name.
             found = found.members[name]

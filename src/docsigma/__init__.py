@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from docsigma.classifiers import (
         GaussianLinearClassifier as GaussianLinearClassifier,
     )
-    from docsigma.classifiers import SelectedNaiveBayes as SelectedNaiveBayes
     from docsigma.classifiers import TopicClassifier as TopicClassifier
-    from docsigma.classifiers import ULMFiTClassifier as ULMFiTClassifier
     from docsigma.classifiers import (
         UncertainGaussianClassifier as UncertainGaussianClassifier,
     )
@@ -28,16 +26,14 @@ if TYPE_CHECKING:
     from docsigma.corpora import Documents as Documents
     from docsigma.corpora import load_corpus as load_corpus
     from docsigma.corpora import read_documents as read_documents
+    from docsigma.counts import TokenWeights as TokenWeights
     from docsigma.counts import Vocabulary as Vocabulary
     from docsigma.exceptions import InputError as InputError
     from docsigma.gaussian_prior import GaussianPrior as GaussianPrior
     from docsigma.metrics import Perplexity as Perplexity
-    from docsigma.models import NVDM as NVDM
-    from docsigma.models import SMM as SMM
     from docsigma.models import BayesianSMM as BayesianSMM
     from docsigma.models import load_model as load_model
     from docsigma.posterior import GaussianPosterior as GaussianPosterior
-    from docsigma.token_weights import TokenWeights as TokenWeights
 
 __version__ = "0.1.0"
 
@@ -54,13 +50,9 @@ _HOME = {
     "GaussianPosterior": "docsigma.posterior",
     "GaussianPrior": "docsigma.gaussian_prior",
     "InputError": "docsigma.exceptions",
-    "NVDM": "docsigma.models",
     "Perplexity": "docsigma.metrics",
-    "SMM": "docsigma.models",
-    "SelectedNaiveBayes": "docsigma.classifiers",
-    "TokenWeights": "docsigma.token_weights",
+    "TokenWeights": "docsigma.counts",
     "TopicClassifier": "docsigma.classifiers",
-    "ULMFiTClassifier": "docsigma.classifiers",
     "UncertainGaussianClassifier": "docsigma.classifiers",
     "Vocabulary": "docsigma.counts",
     "load_corpus": "docsigma.corpora",
@@ -71,9 +63,15 @@ __all__ = [*sorted(_HOME), "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'docsigma' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    from docsigma._extensions import in_paper
+
+    if where := in_paper("classes", name):
+        # No AttributeError: `from docsigma import ...` would drop its sentence.
+        then = f"`from docsigma_paper import {name}`"
+        raise ImportError(f"{name} is {where}, then {then}")
+    raise AttributeError(f"module 'docsigma' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,7 @@ __all__ = ["choose_device"]
 
 
 def choose_device(name: str) -> torch.device:
-    """Give the torch device called `name`; ``"auto"`` takes a GPU if there is one.
+    """Return the torch device called `name`; ``"auto"`` takes a GPU if there is one.
 
     Examples
     --------

@@ -14,6 +14,7 @@ over draws.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -143,6 +144,12 @@ class ExpectedLse:
         if model.quadratic:
             features = torch.cat([features, model.columns[:, k:]], dim=1)
         self.words = SoftmaxWords(features, model.bias)
+
+    def with_words(self, words: SoftmaxWords) -> ExpectedLse:
+        """Return the same bound over other words, given by their features."""
+        other = copy.copy(self)
+        other.words = words
+        return other
 
     def __call__(self, q: Gaussians, centre: Tensor) -> LseTerms:
         """Evaluate the bound at posteriors `q`, centred at `centre`."""

@@ -24,12 +24,9 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    import scipy.sparse as sp
-
 __all__ = [
     "SCHEMA_VERSION",
     "StoredModel",
-    "counts_digest",
     "read_checkpoint",
     "read_model",
     "write_checkpoint",
@@ -175,20 +172,3 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Array
         ) from error
     _check_schema(Path(path), config, CHECKPOINT_VERSION)
     return config, arrays
-
-
-def counts_digest(counts: sp.csr_matrix) -> str:
-    """Fingerprint of a count matrix: a checkpoint goes on with the same one only.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> one = sp.csr_matrix([[1.0, 0.0]])
-    >>> counts_digest(one) == counts_digest(sp.csr_matrix([[2.0, 0.0]]))
-    False
-    """
-    digest = hashlib.sha256(repr(counts.shape).encode())
-    digest.update(np.asarray(counts.indptr, dtype=np.int64).tobytes())
-    digest.update(np.asarray(counts.indices, dtype=np.int64).tobytes())
-    digest.update(np.asarray(counts.data, dtype=np.float64).tobytes())
-    return digest.hexdigest()

@@ -26,7 +26,7 @@ class Stream(IntEnum):
     STREAM_NOISE = 6
     EVIDENCE = 7
     CLIMB = 8
-    JUDGE = 9
+    CHECK = 9
     NETWORK = 10
     SAMPLE = 11
 

@@ -29,12 +29,12 @@ def assert_same(stored, words, expected):
 def test_counts_are_those_of_a_fit(tmp_path, documents, capsys, monkeypatch, size):
     monkeypatch.setattr(blocks, "BLOCK_DOCUMENTS", size)
     out = tmp_path / "counts"
-    more = ("--min-df", 6, "--max-features", 5, "--shard-rows", 4)
+    more = ("--min-df", 6, "--max-features", 5)
     stored, report = counted(capsys, documents, "--out", out, *more)
     texts = [text for text, _ in TEXTS]
     words, expected = Vocabulary.fit_count(texts, min_df=6, max_features=5)
     assert_same(stored, words, expected)
-    assert stored.labels == [label for _, label in TEXTS]
+    assert stored.labels() == [label for _, label in TEXTS]
     assert stored.ids() == [f"d{i}" for i in range(25)]
     assert report == {
         "folder": str(out),
@@ -45,7 +45,6 @@ def test_counts_are_those_of_a_fit(tmp_path, documents, capsys, monkeypatch, siz
         "n_empty": int((expected.n_tokens == 0).sum()),
         "n_features": 5,
         "nnz": expected.counts.nnz,
-        "n_shards": 7,
         "bytes": stored.nbytes,
         "digest": stored.digest,
         "seconds": report["seconds"],
@@ -100,7 +99,7 @@ def test_words_may_be_given(tmp_path, documents, capsys, source):
     )
     assert_same(stored, words, words.count(["cats and zebras", "bonds"]))
     assert report["n_unknown"] == 1
-    assert stored.labels is None
+    assert stored.labels() is None
 
 
 def test_named_corpora_and_their_halves_are_counted(tmp_path, capsys):
@@ -141,7 +140,7 @@ def test_a_folder_of_files_is_counted_in_its_order(tmp_path, capsys):
     stored, _ = counted(
         capsys, tmp_path / "texts", "--out", tmp_path / "counts", "--min-df", 1
     )
-    assert stored.labels == ["a", "b"]
+    assert stored.labels() == ["a", "b"]
     assert stored.ids() == ["a/1.txt", "b/1.txt"]
     assert stored[:].toarray().tolist() == [[1, 1], [2, 0]]
 
@@ -169,7 +168,6 @@ def test_bad_documents_get_one_sentence(tmp_path, capsys, name, content, facts):
 def test_other_bad_input_gets_one_sentence(tmp_path, documents, capsys):
     out = ("--out", tmp_path / "counts")
     assert "unknown corpus" in refuse(capsys, "count", "no-such-corpus", *out)
-    assert "`shard_rows`" in refuse(capsys, "count", documents, *out, "--shard-rows", 0)
     words = tmp_path / "words.txt"
     words.write_text("zebra\n")
     given = ("count", documents, *out, "--vocabulary", words)
@@ -200,7 +198,7 @@ def test_words_of_a_source_that_has_none_are_refused(tmp_path, documents, capsys
 def test_documents_that_change_between_the_passes_are_told(
     tmp_path, documents, capsys, monkeypatch
 ):
-    from docsigma._word_frequencies import WordFrequencies
+    from docsigma.counts import WordFrequencies
 
     plain = WordFrequencies.vocabulary
 
@@ -249,4 +247,4 @@ def test_counts_of_the_example_are_those_of_its_texts(tmp_path, capsys):
     documents = read_documents(example)
     stored, _ = counted(capsys, example, "--out", tmp_path / "counts")
     assert_same(stored, *Vocabulary.fit_count(documents.texts))
-    assert stored.labels == documents.labels
+    assert stored.labels() == documents.labels

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from counting import TEXTS, counted
-from docsigma import NVDM, SMM, BayesianSMM, TopicClassifier, Vocabulary, load_model
+from docsigma import BayesianSMM, TopicClassifier, Vocabulary, load_model
 from docsigma.posteriors import Full, Point
 from docsigma.priors import IsotropicPrior
+from docsigma_paper import NVDM, SMM
 from running import refuse, succeed
 
 QUICK = {"max_iter": 3, "random_state": 0, "device": "cpu"}
@@ -163,7 +164,7 @@ def test_other_kinds_get_one_sentence(saved, documents, tmp_path, capsys):
     clf, model = tmp_path / "clf", tmp_path / "model"
     fit = ("classifier", "fit", saved / "SMM", documents, "--kind", "glc")
     succeed(capsys, *fit, "--out", clf)
-    known = "none of the models that docsigma knows: BayesianSMM, SMM, NVDM"
+    known = "none of the models that docsigma knows: BayesianSMM, NVDM, SMM"
     commands = [
         ("info",),
         ("topics",),

@@ -140,7 +140,7 @@ def test_unused_components_leave_an_eigenbasis(threads, seed, size, used):
     matrix, before = matrix.double(), torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        values, vectors = curvature._eigen(matrix)
+        values, vectors = curvature.eigen(matrix)
     finally:
         torch.set_num_threads(before)
     unit = torch.eye(size, dtype=torch.float64)

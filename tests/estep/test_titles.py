@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer
 
 from docsigma import BayesianSMM, load_corpus
-from docsigma.estep import NewtonSettings, infer
+from docsigma.estep import NewtonSettings, RefineSettings, infer
 from docsigma.estep.newton import Evaluator
-from docsigma.estep.short_documents import RefineSettings, refine
+from docsigma.estep.short_documents import refine
 from docsigma.evidence import estimate_evidence
 from docsigma.kernels import CountTensor
 from docsigma.posteriors import Diagonal

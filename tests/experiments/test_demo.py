@@ -10,7 +10,7 @@ from docsigma.experiments.figures import document_map, variance_against_length
 
 def test_demo_writes_model_and_plots_and_beats_the_unigram(tmp_path):
     lines = []
-    result = run_demo(tmp_path, n_components=5, max_iter=15, say=lines.append)
+    result = run_demo(tmp_path, n_components=5, max_iter=15, log=lines.append)
     names = {path.name for path in tmp_path.iterdir()}
     plots = {"bound.png", "uncertainty.png", "map.png", "reliability.png"}
     assert names == {"model", "classifier"} | plots

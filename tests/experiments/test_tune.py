@@ -3,12 +3,13 @@ from __future__ import annotations
 import errno
 import json
 import os
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from docsigma.corpora import load_corpus
 from docsigma.exceptions import InputError
-from docsigma.experiments.reproduce._setting import Setting
 from docsigma.experiments.tune import Space, divide, tune
 from docsigma.models import BayesianSMM
 from running import refuse, succeed
@@ -18,7 +19,10 @@ SPACE = Space(n_components=(2, 4))
 
 @pytest.fixture(scope="module")
 def task():
-    return Setting(quick=True).task("any")
+    corpus = load_corpus("synthetic", n_train=200, n_test=80)
+    topics = np.asarray(corpus.truth.train_embeddings).argmax(axis=1)
+    labels = [f"topic {topic}" for topic in topics]
+    return SimpleNamespace(train=corpus.train.counts, train_labels=labels)
 
 
 @pytest.mark.parametrize("objective", ["glcu", "lr", "perplexity"])
@@ -235,27 +239,3 @@ def test_the_command_keeps_its_ranges(tmp_path, capsys):
     assert found["space"]["l1"] == [0.5, 0.6]
     assert 0.5 <= found["parameters"]["l1"] <= 0.6
     assert 2 <= found["parameters"]["prior_precision"] <= 3
-
-
-@pytest.mark.usefixtures("data_folder")
-def test_the_command_searches_in_a_window(tmp_path, capsys):
-    out = tmp_path / "found.json"
-    options = ("--objective", "perplexity", "--components", "2", "--trials", 1)
-    asked = ("tune", "switchboard", "--out", out, *options, "--words")
-    assert "1 <= first <= last, got 5 and 2" in refuse(capsys, *asked, "5,2")
-    assert list(tmp_path.iterdir()) == []
-    succeed(capsys, *asked, "201,210")
-    assert json.loads(out.read_text())["words"] == [201, 210]
-
-
-@pytest.mark.usefixtures("data_folder")
-@pytest.mark.parametrize(
-    ("hold_out", "close", "of"), [("latest", 12, 230), ("random", 193, 231)]
-)
-def test_the_latest_sides_have_few_other_sides_in_training(hold_out, close, of):
-    # As docs/reproduced.md says.
-    train = load_corpus("switchboard").train
-    calls = [name.rsplit("-", 1)[0] for name in train.ids]
-    seen, unseen = divide(len(calls), train.labels, 0.2, hold_out, 0)
-    known = {calls[row] for row in seen}
-    assert (sum(calls[row] in known for row in unseen), len(unseen)) == (close, of)

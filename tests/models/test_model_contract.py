@@ -8,13 +8,14 @@ import scipy.sparse as sp
 import torch
 from sklearn.base import clone
 
-from docsigma import NVDM, SMM, BayesianSMM, InputError, load_corpus
+from docsigma import BayesianSMM, InputError, load_corpus
 from docsigma.gaussian_prior import GaussianPrior
 from docsigma.parts import KINDS
 from docsigma.posteriors import Full
 from docsigma.priors import IsotropicPrior
+from docsigma_paper import NVDM, SMM
 from second_kinds import FixedGaussianLoadings, FullPrior, LowRank, Polya
-from sharding import write
+from storing import write
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, GPU])]
@@ -81,9 +82,7 @@ class ModelContract:
     def test_counts_on_disk_give_what_counts_in_memory_give(
         self, corpus, solver, tmp_path
     ):
-        if solver == "paper":
-            pytest.skip("Algorithm 1 needs the counts in memory, and says so")
-        stored = write(tmp_path / "counts", corpus.train.counts, shard_rows=50)
+        stored = write(tmp_path / "counts", corpus.train.counts)
         whole = self.fit(corpus, solver)
         model = self.make(solver, random_state=0).fit(stored)
         # Sums over other blocks round otherwise.

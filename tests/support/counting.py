@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from docsigma.corpora import ShardedCounts
+from docsigma.counts import DiskCounts
 from running import succeed
 
 TEXTS = [
@@ -29,4 +29,4 @@ def write_documents(path, texts):
 def counted(capsys, *arguments):
     """Count, and open what was written; give it and the report."""
     report = json.loads(succeed(capsys, "count", *arguments, "--json"))
-    return ShardedCounts.open(report["folder"]), report
+    return DiskCounts(report["folder"]), report

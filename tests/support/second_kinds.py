@@ -98,8 +98,8 @@ class LowRank(Full):
     def __init__(self, rank=1):
         self.rank = rank
 
-    def informed(self, mean, prior, information):
-        full = super().informed(mean, prior, information)
+    def with_information(self, mean, prior, information):
+        full = super().with_information(mean, prior, information)
         own = 1 / full.precision
         rest = full.covariance - torch.diag_embed(own)
         values, vectors = torch.linalg.eigh(rest)

@@ -8,13 +8,13 @@ import scipy.sparse as sp
 import torch
 
 from docsigma import load_corpus
+from docsigma.counts.sorted_counts import SortedCounts
 from docsigma.kernels import softmax_moments
 from docsigma.parts import Parts
 from docsigma.random import Stream, generator, standard_normals
 from docsigma.trainers import MinibatchSettings, MinibatchTrainer
 from docsigma.trainers.minibatch_step import MinibatchStep
 from docsigma.trainers.schedule import Stage, plan_stages
-from docsigma.trainers.sorted_counts import SortedCounts
 
 K = 3
 

@@ -17,18 +17,20 @@ from docsigma._files import check_replaceable
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    import numpy as np
     import scipy.sparse as sp
     from numpy.typing import NDArray
     from rich.table import Table
 
-    from docsigma.corpora import Documents, ShardedCounts
-    from docsigma.counts import CountedDocuments
+    from docsigma.corpora import Documents
+    from docsigma.counts import CountedDocuments, Counts, DiskCounts
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
 __all__ = [
+    "CountedSource",
     "DocumentOptions",
     "IdColumn",
     "JsonFlag",
@@ -39,18 +41,20 @@ __all__ = [
     "TextColumn",
     "VocabularyFile",
     "check_positive",
-    "check_same_words",
     "check_writable",
-    "count_for",
     "embed_counts",
     "going_on",
+    "labelled_rows",
     "load_model",
     "number",
     "print_json",
     "show",
-    "stored_counts",
     "table",
 ]
+
+
+# Documents on disk that are worked on at once.
+BLOCK = 8192
 
 
 class Split(StrEnum):
@@ -110,16 +114,10 @@ class DocumentOptions:
     def load(self, name: str) -> Documents:
         """Load the documents called `name`: a corpus, a file or a folder."""
         from docsigma.corpora import available_corpora, load_corpus
-        from docsigma.corpora.shards import is_counts_folder
 
         if name in {info.name for info in available_corpora()}:
             corpus = load_corpus(name)
             return corpus.train if self.split is Split.train else corpus.test
-        if is_counts_folder(name):
-            raise InputError(
-                f"{name} is a folder of counts, which only `fit`, `embed` and "
-                "`perplexity` take"
-            )
         return load_corpus(
             name,
             text_column=self.text_column,
@@ -128,10 +126,10 @@ class DocumentOptions:
             vocabulary=self.vocabulary,
         ).train
 
-    def open_counts(self, name: str) -> ShardedCounts | None:
+    def open_counts(self, name: str) -> DiskCounts | None:
         """Open the folder `name` that `count` wrote; None if it is something else."""
-        from docsigma.corpora import ShardedCounts, available_corpora
-        from docsigma.corpora.shards import is_counts_folder
+        from docsigma.corpora import available_corpora
+        from docsigma.counts import DiskCounts, is_counts_folder
 
         known = {info.name for info in available_corpora()}
         if name in known or not is_counts_folder(name):
@@ -141,7 +139,99 @@ class DocumentOptions:
                 "`vocabulary` names the columns of a count matrix (.mtx, .npz), but "
                 f"{name} is a folder of counts"
             )
-        return ShardedCounts.open(name)
+        return DiskCounts(name)
+
+    def count(self, name: str, model: CountModel) -> CountedSource:
+        """Count the documents called `name` by a model's words, or open their counts.
+
+        Raises
+        ------
+        InputError
+            If the counts do not fit the model.
+        """
+        from docsigma.counts import MemoryCounts
+
+        stored = self.open_counts(name)
+        if stored is not None:
+            _check_same_words(model, stored)
+            return CountedSource(
+                name, stored, stored.n_unknown, stored.ids, stored.labels
+            )
+        documents = self.load(name)
+        counted = _count(model, documents)
+        ids, labels = documents.ids, documents.labels
+        return CountedSource(
+            name,
+            MemoryCounts(counted.counts),
+            counted.n_unknown,
+            lambda rows: _choose(ids, rows),
+            lambda rows: None if labels is None else _choose(labels, rows),
+        )
+
+
+def _choose(values: Sequence[Any], rows: Any) -> list[Any]:
+    import numpy as np
+
+    return [values[row] for row in np.arange(len(values))[rows].tolist()]
+
+
+@dataclass(frozen=True)
+class CountedSource:
+    """Documents counted by a model's words, in memory or on disk.
+
+    Attributes
+    ----------
+    name : str
+        What they are called on the command line.
+    counts : Counts
+    n_unknown : array of int64
+        Tokens of each document that the model does not know.
+    ids, labels : callable
+        From rows to the ids and labels of those documents; without any label, None.
+    """
+
+    name: str
+    counts: Counts
+    n_unknown: NDArray[np.int64]
+    ids: Callable[[Any], list[str]]
+    labels: Callable[[Any], Sequence[str | None] | None]
+
+    def blocks(self) -> Iterator[slice]:
+        """Yield the rows to work on at once: all of those in memory, or a block."""
+        n_documents = len(self.counts)
+        size = n_documents if self.counts.in_memory else BLOCK
+        for start in range(0, n_documents, max(1, size)):
+            yield slice(start, min(start + size, n_documents))
+
+
+def labelled_rows(
+    labels: Sequence[str | None] | None, n_documents: int, name: str
+) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return the rows that have a label, and their labels.
+
+    Says on standard error how many they are, if not all.
+
+    Raises
+    ------
+    InputError
+        If none has one; `name` is what the documents are called.
+    """
+    import numpy as np
+
+    labels = labels or []
+    rows = [row for row, label in enumerate(labels) if label is not None]
+    if not rows:
+        raise InputError(
+            f"{name} has no labels: none of its {n_documents} documents has a value in "
+            "the column of labels or is in a subfolder"
+        )
+    if len(rows) < n_documents:
+        typer.echo(
+            f"docsigma: {len(rows)} of {n_documents} documents have a label: the rest "
+            "is left out",
+            err=True,
+        )
+    return np.array(rows), np.array([labels[row] for row in rows])
 
 
 def load_model(folder: Path, device: str | None = None) -> CountModel:
@@ -153,7 +243,7 @@ def load_model(folder: Path, device: str | None = None) -> CountModel:
 
 
 def embed_counts(
-    model: CountModel, counts: sp.csr_matrix
+    model: CountModel, counts: sp.csr_matrix | Counts
 ) -> tuple[NDArray[Any], GaussianPosterior | None]:
     """Embed documents: their means, and their Gaussians if the model gives any."""
     if model.gives_points:
@@ -162,12 +252,7 @@ def embed_counts(
     return q.mean, q
 
 
-def count_for(model: CountModel, documents: Documents) -> CountedDocuments:
-    """Count documents by the model's words."""
-    import numpy as np
-
-    from docsigma.counts import CountedDocuments
-
+def _count(model: CountModel, documents: Documents) -> CountedDocuments:
     if model.vocabulary_ is not None:
         return model.vocabulary_.count_documents(documents)
     if documents.counts is None:
@@ -180,12 +265,12 @@ def count_for(model: CountModel, documents: Documents) -> CountedDocuments:
             f"{documents.source} has {n_columns} columns, the model was fitted on "
             f"{model.n_features_in_}"
         )
-    tokens = np.asarray(documents.counts.sum(axis=1)).ravel().astype(np.int64)
-    return CountedDocuments(documents.counts, tokens, np.zeros_like(tokens))
+    from docsigma.counts import CountedDocuments
+
+    return CountedDocuments.of(documents.counts)
 
 
-def check_same_words(model: CountModel, counts: ShardedCounts) -> None:
-    """Refuse counts on disk whose columns are not the model's."""
+def _check_same_words(model: CountModel, counts: DiskCounts) -> None:
     n_columns, n_words = counts.n_features, model.n_features_in_
     known, found = model.vocabulary_, counts.vocabulary
     if known is not None and found is not None:
@@ -200,20 +285,6 @@ def check_same_words(model: CountModel, counts: ShardedCounts) -> None:
             f"{counts.folder} has {n_columns} columns, the model was fitted on "
             f"{n_words}"
         )
-
-
-def stored_counts(counts: ShardedCounts, rows: slice) -> CountedDocuments:
-    """Read some of the documents on disk; nothing is unknown if it was not noted."""
-    import numpy as np
-
-    from docsigma.counts import CountedDocuments
-
-    n_tokens = counts.n_tokens[rows].astype(np.int64)
-    unknown = counts.n_unknown
-    n_unknown = (
-        np.zeros_like(n_tokens) if unknown is None else unknown[rows].astype(np.int64)
-    )
-    return CountedDocuments(counts[rows], n_tokens, n_unknown)
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-__all__ = ["check_table", "open_table", "write_table"]
+__all__ = ["check_table", "open_table"]
 
 Columns = dict[str, Any]
 
@@ -55,6 +55,9 @@ def _npz(path: Path) -> Iterator[Write]:
     def write(columns: Columns, constants: Columns | None = None) -> None:
         whole.update(constants or {})
         for name, column in columns.items():
+            if isinstance(column, list):
+                # A label that is missing; None would need a pickle.
+                column = ["" if value is None else value for value in column]
             parts.setdefault(name, []).append(np.asarray(column))
 
     yield write
@@ -67,8 +70,11 @@ def _parquet(path: Path) -> Iterator[Write]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    def column(values: list[str] | np.ndarray[Any, Any]) -> Any:
-        if isinstance(values, list) or values.ndim == 1:
+    def column(values: list[str | None] | np.ndarray[Any, Any]) -> Any:
+        if isinstance(values, list):
+            # Said, for a block without one label has no type of its own.
+            return pa.array(values, pa.string())
+        if values.ndim == 1:
             return pa.array(values)
         flat = pa.array(values.reshape(-1))
         return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
@@ -121,9 +127,3 @@ def open_table(path: Path) -> Iterator[Write]:
     """
     with atomic_file(path) as temporary, _WRITERS[path.suffix](temporary) as write:
         yield write
-
-
-def write_table(path: Path, columns: Columns) -> None:
-    """Write columns (lists, vectors, matrices) to `path`, whole or not at all."""
-    with open_table(path) as write:
-        write(columns)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 from docsigma import __version__
+from docsigma._extensions import PAPER, find, in_paper, names
 from docsigma.cli.classifier import app as classifier
 from docsigma.cli.count import count
 from docsigma.cli.demo import demo
@@ -14,9 +16,9 @@ from docsigma.cli.embed import embed
 from docsigma.cli.fit import fit
 from docsigma.cli.info import corpora, info
 from docsigma.cli.perplexity import perplexity
-from docsigma.cli.reproduce import reproduce
 from docsigma.cli.topics import topics
 from docsigma.cli.tune import tune
+from docsigma.exceptions import InputError
 
 __all__ = ["app"]
 
@@ -47,18 +49,39 @@ def _root(
     del version
 
 
-COMMANDS = (
-    count,
-    fit,
-    embed,
-    perplexity,
-    topics,
-    info,
-    corpora,
-    demo,
-    reproduce,
-    tune,
-)
-for command in COMMANDS:
-    app.command()(command)
-app.add_typer(classifier)
+def _missing(name: str) -> Callable[[], None]:
+    """Return a command that says what to install, whatever its arguments."""
+
+    def refuse() -> None:
+        raise InputError(f"the command `{name}` is {in_paper('commands', name)}")
+
+    return refuse
+
+
+# Functions, or groups of them; those of other distributions join by entry points.
+COMMANDS: dict[str, Any] = {
+    "count": count,
+    "fit": fit,
+    "embed": embed,
+    "perplexity": perplexity,
+    "topics": topics,
+    "info": info,
+    "corpora": corpora,
+    "demo": demo,
+    "tune": tune,
+    "classifier": classifier,
+}
+_ANYTHING = {
+    "ignore_unknown_options": True,
+    "allow_extra_args": True,
+    "help_option_names": [],
+}
+_known = names("commands", COMMANDS)
+for _name in _known:
+    _command: Any = find("commands", _name, COMMANDS)
+    if isinstance(_command, typer.Typer):
+        app.add_typer(_command, name=_name)
+    else:
+        app.command(_name)(_command)
+for _name in set(PAPER["commands"]).difference(_known):
+    app.command(_name, hidden=True, context_settings=_ANYTHING)(_missing(_name))

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from docsigma.cli import _common
-from docsigma.cli._tables import check_table, write_table
+from docsigma.cli._tables import check_table, open_table
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from docsigma.corpora import Documents
 
 __all__ = ["app"]
 
@@ -28,14 +26,6 @@ app = typer.Typer(
 ClassifierFolder = Annotated[
     Path, typer.Argument(metavar="CLF", help="Folder made by `classifier fit`.")
 ]
-
-
-def _labels(documents: Documents, name: str, column: str) -> list[str]:
-    if documents.labels is None:
-        raise InputError(
-            f"{name} has no labels: there is no column {column!r} and no subfolder"
-        )
-    return documents.labels
 
 
 @app.command()
@@ -55,7 +45,8 @@ def fit(
 ) -> None:
     """Train a classifier on labelled documents and write it to a folder.
 
-    The folder holds the model too: predict and evaluate need nothing else.
+    Documents without a label are counted and left out. The folder holds the model too:
+    predict and evaluate need nothing else.
     """
     from docsigma.classifiers.topic_classifier import KINDS, TopicClassifier
 
@@ -66,25 +57,28 @@ def fit(
     reader = _common.DocumentOptions(
         text_column, label_column, id_column, vocabulary, split
     )
-    documents = reader.load(docs)
-    labels = _labels(documents, docs, label_column)
-    counted = _common.count_for(smm, documents)
-    classifier = TopicClassifier.fit(smm, counted.counts, labels, kind=kind)
+    source = reader.count(docs, smm)
+    n_documents, counts = len(source.counts), source.counts
+    found = source.labels(slice(None))
+    rows, labels = _common.labelled_rows(found, n_documents, docs)
+    some = counts if len(rows) == n_documents else counts[rows]
+    classifier = TopicClassifier.fit(smm, some, labels, kind=kind)
     classifier.save(out)
     report = {
         "classifier": str(out),
         "kind": kind,
-        "n_documents": len(documents),
+        "n_documents": len(rows),
+        "n_unlabelled": n_documents - len(rows),
         "n_classes": len(classifier.classes_),
     }
     if as_json:
         _common.print_json(report)
         return
-    rows = _common.table(f"{docs} -> {out}", "what", ">value")
-    rows.add_row("kind", kind)
-    rows.add_row("documents", _common.number(len(documents), 0))
-    rows.add_row("classes", str(report["n_classes"]))
-    _common.show(rows)
+    table = _common.table(f"{docs} -> {out}", "what", ">value")
+    table.add_row("kind", kind)
+    table.add_row("documents", _common.number(len(rows), 0))
+    table.add_row("classes", str(report["n_classes"]))
+    _common.show(table)
 
 
 @app.command()
@@ -117,37 +111,44 @@ def predict(
         vocabulary=vocabulary,
         split=split,
     )
-    documents = reader.load(docs)
-    counted = _common.count_for(classifier.model, documents)
-    q = classifier.embed(counted.counts)
-    log_proba = classifier.predict_log_proba(q)
-    proba = np.exp(log_proba)
-    entropy = -(proba * np.where(proba > 0, log_proba, 0.0)).sum(axis=1)
-    winners = classifier.classes_[log_proba.argmax(axis=1)]
-    columns: dict[str, Any] = {"id": documents.ids, "label": [str(w) for w in winners]}
-    for name, column in zip(classifier.classes_, proba.T, strict=True):
-        columns[f"probability[{name}]"] = np.ascontiguousarray(column)
-    columns["entropy"] = entropy
-    if isinstance(q, GaussianPosterior):
-        columns["total_variance"] = q.total_variance
-    columns |= {"n_tokens": counted.n_tokens, "n_unknown": counted.n_unknown}
-    write_table(out, columns)
-    top = proba.max(axis=1)
+    source = reader.count(docs, classifier.model)
+    n_tokens = source.counts.n_tokens.astype(np.int64)
+    tops = []
+    with open_table(out) as write:
+        for rows in source.blocks():
+            q = classifier.embed(source.counts[rows])
+            log_proba = classifier.predict_log_proba(q)
+            proba = np.exp(log_proba)
+            winners = classifier.classes_[log_proba.argmax(axis=1)]
+            columns: dict[str, Any] = {"id": source.ids(rows)}
+            columns["label"] = [str(winner) for winner in winners]
+            for name, column in zip(classifier.classes_, proba.T, strict=True):
+                columns[f"probability[{name}]"] = np.ascontiguousarray(column)
+            surprise = np.where(proba > 0, log_proba, 0.0)
+            columns["entropy"] = -(proba * surprise).sum(axis=1)
+            if isinstance(q, GaussianPosterior):
+                columns["total_variance"] = q.total_variance
+            columns["n_tokens"] = n_tokens[rows]
+            columns["n_unknown"] = source.n_unknown[rows]
+            write(columns)
+            tops.append(proba.max(axis=1))
+    top = np.concatenate(tops)
+    n_unsure = int((top < 0.5).sum())
     report = {
         "file": str(out),
-        "n_documents": len(documents),
+        "n_documents": len(top),
         "n_classes": len(classifier.classes_),
         "mean_probability": float(top.mean()),
-        "n_under_half": int((top < 0.5).sum()),
+        "n_under_half": n_unsure,
     }
     if as_json:
         _common.print_json(report)
         return
-    rows = _common.table(f"{docs} -> {out}", "what", ">value")
-    rows.add_row("documents", _common.number(len(documents), 0))
-    rows.add_row("mean probability of the label", f"{top.mean():.3f}")
-    rows.add_row("labels under one half", _common.number(float((top < 0.5).sum()), 0))
-    _common.show(rows)
+    table = _common.table(f"{docs} -> {out}", "what", ">value")
+    table.add_row("documents", _common.number(len(top), 0))
+    table.add_row("mean probability of the label", f"{top.mean():.3f}")
+    table.add_row("labels under one half", _common.number(n_unsure, 0))
+    _common.show(table)
 
 
 @app.command()
@@ -164,7 +165,8 @@ def evaluate(
 ) -> None:
     """Judge a classifier on labelled documents.
 
-    Documents of classes that training has not seen are counted and left out.
+    Documents without a label, and those of classes that training has not seen, are
+    counted and left out.
     """
     import numpy as np
 
@@ -182,8 +184,10 @@ def evaluate(
     reader = _common.DocumentOptions(
         text_column, label_column, id_column, vocabulary, split
     )
-    documents = reader.load(docs)
-    labels = np.asarray(_labels(documents, docs, label_column))
+    source = reader.count(docs, classifier.model)
+    n_documents = len(source.counts)
+    found = source.labels(slice(None))
+    labelled, labels = _common.labelled_rows(found, n_documents, docs)
     known = np.isin(labels, classifier.classes_)
     unseen = sorted(set(labels[~known].tolist()))
     if not known.any():
@@ -191,10 +195,14 @@ def evaluate(
             f"none of the {len(labels)} documents has one of the classifier's "
             f"{len(classifier.classes_)} classes"
         )
-    rows_known = np.flatnonzero(known)
-    documents, labels = documents[rows_known], labels[rows_known]
-    counted = _common.count_for(classifier.model, documents)
-    log_proba = classifier.predict_log_proba(classifier.embed(counted.counts))
+    chosen, labels = labelled[known], labels[known]
+    size = len(chosen) if source.counts.in_memory else _common.BLOCK
+    log_proba = np.concatenate(
+        [
+            classifier.predict_log_proba(classifier.embed(source.counts[some]))
+            for some in np.split(chosen, range(size, len(chosen), size))
+        ]
+    )
     proba, classes = np.exp(log_proba), classifier.classes_
 
     def ece(**options: Any) -> float:
@@ -211,12 +219,15 @@ def evaluate(
         "accuracy_most_certain_half": 100
         * accuracy_at_coverage(proba, labels, 0.5, classes=classes),
         "n_documents": len(labels),
+        "n_unlabelled": n_documents - len(labelled),
         "n_unseen": int((~known).sum()),
         "unseen_classes": unseen,
         "kind": classifier.kind,
     }
     if plots is not None:
-        report["plots"] = _plots(plots, log_proba, labels, classes, counted.n_tokens)
+        report["plots"] = _plots(
+            plots, log_proba, labels, classes, source.counts.n_tokens[chosen]
+        )
     if as_json:
         _common.print_json(report)
         return

@@ -49,9 +49,6 @@ def count(
     text_column: _common.TextColumn = "text",
     label_column: _common.LabelColumn = "label",
     id_column: _common.IdColumn = "id",
-    shard_rows: Annotated[
-        int, typer.Option(help="Documents a shard at the most.")
-    ] = 65536,
     quiet: _common.Quiet = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
@@ -64,7 +61,7 @@ def count(
 
     Example: docsigma count calls.jsonl.gz --out calls --min-df 5
     """
-    from docsigma.corpora.shards import ShardedCounts, ShardWriter
+    from docsigma.counts import CountsWriter, DiskCounts
 
     flags = {
         "min_df": min_df,
@@ -79,7 +76,7 @@ def count(
     n_tokens = n_unknown = n_empty = 0
     with _stoppable():
         blocks, words, n_features = _source(docs, reader, vocabulary, counting, bar)
-        with ShardWriter(out, n_features, words, shard_rows) as writer:
+        with CountsWriter(out, n_features, words) as writer:
             for block in _watched(blocks(), "count", bar):
                 counted = _count(words, block)
                 writer.add(
@@ -93,7 +90,7 @@ def count(
                 n_empty += int((counted.n_tokens == 0).sum())
             if n_tokens == 0:
                 raise InputError(f"{docs} holds no word: every count is zero")
-    counts = ShardedCounts.open(out)
+    counts = DiskCounts(out)
     report = {
         "folder": str(out),
         "corpus": docs,
@@ -103,7 +100,6 @@ def count(
         "n_empty": n_empty,
         "n_features": counts.n_features,
         "nnz": counts.nnz,
-        "n_shards": counts.n_shards,
         "bytes": counts.nbytes,
         "digest": counts.digest,
         "seconds": time.perf_counter() - started,
@@ -118,7 +114,6 @@ def count(
     rows.add_row("documents with no known word", _common.number(n_empty, 0))
     rows.add_row("words in the vocabulary", _common.number(counts.n_features, 0))
     rows.add_row("counts that are not zero", _common.number(counts.nnz, 0))
-    rows.add_row("shards", _common.number(counts.n_shards, 0))
     rows.add_row("bytes on disk", _common.number(counts.nbytes, 0))
     rows.add_row("time", f"{report['seconds']:.0f} s")
     _common.show(rows)
@@ -159,7 +154,7 @@ def _source(
 
 def _streamed(path: Path, reader: _common.DocumentOptions) -> Blocks:
     from docsigma.corpora.blocks import iter_documents
-    from docsigma.corpora.shards import is_counts_folder
+    from docsigma.counts import is_counts_folder
 
     if is_counts_folder(path):
         raise InputError(f"{path} is a folder of counts, not of documents to count")
@@ -192,7 +187,7 @@ def _sliced(documents: Documents, rows: int = 4096) -> Blocks:
 
 
 def _learned(blocks: Blocks, counting: dict[str, Any], bar: bool) -> Vocabulary:
-    from docsigma._word_frequencies import WordFrequencies
+    from docsigma.counts import WordFrequencies
 
     frequencies = WordFrequencies(**counting)
     for block in _watched(blocks(), "vocabulary", bar):
@@ -203,8 +198,7 @@ def _learned(blocks: Blocks, counting: dict[str, Any], bar: bool) -> Vocabulary:
 def _given(source: Path, counting: dict[str, Any]) -> Vocabulary:
     """Read the words of a model, of counts, or of a file."""
     from docsigma.corpora.matrices import read_vocabulary
-    from docsigma.corpora.shards import ShardedCounts, is_counts_folder
-    from docsigma.counts import Vocabulary
+    from docsigma.counts import DiskCounts, Vocabulary, is_counts_folder
     from docsigma.persistence import read_model
 
     for name, value in counting.items():
@@ -215,7 +209,7 @@ def _given(source: Path, counting: dict[str, Any]) -> Vocabulary:
     if not source.is_dir():
         return Vocabulary(tuple(read_vocabulary(source)), **counting)
     if is_counts_folder(source):
-        known = ShardedCounts.open(source).vocabulary
+        known = DiskCounts(source).vocabulary
     else:
         state = read_model(source).vocabulary
         known = None if state is None else Vocabulary.from_dict(state)
@@ -227,15 +221,12 @@ def _given(source: Path, counting: dict[str, Any]) -> Vocabulary:
 
 
 def _count(words: Vocabulary | None, block: Documents) -> CountedDocuments:
-    import numpy as np
-
     from docsigma.counts import CountedDocuments
 
     if words is not None:
         return words.count_documents(block)
     assert block.counts is not None
-    tokens = np.asarray(block.counts.sum(axis=1)).ravel().astype(np.int64)
-    return CountedDocuments(block.counts, tokens, np.zeros_like(tokens))
+    return CountedDocuments.of(block.counts)
 
 
 def _watched(blocks: Iterable[Documents], what: str, bar: bool) -> Iterator[Documents]:

@@ -39,7 +39,7 @@ def demo(
         n_components=components,
         max_iter=max_iter,
         verbose=sys.stderr.isatty(),
-        say=typer.echo,
+        log=typer.echo,
     )
     _common.show(*_tables(result))
     command, model = sys.argv[0], out / "model"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,18 +11,10 @@ from docsigma.cli import _common
 from docsigma.cli._tables import check_table, open_table
 
 if TYPE_CHECKING:
-    from docsigma.corpora import ShardedCounts
-    from docsigma.counts import CountedDocuments
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
-    # Ids, labels and counts of some documents.
-    Block = tuple[list[str], list[str] | None, CountedDocuments]
-
 __all__ = ["embed"]
-
-# Documents on disk that are embedded at once.
-BLOCK = 8192
 
 
 def embed(
@@ -50,15 +41,7 @@ def embed(
     reader = _common.DocumentOptions(
         text_column, label_column, id_column, vocabulary, split
     )
-    stored = reader.open_counts(docs)
-    blocks: Iterable[Block]
-    if stored is None:
-        documents = reader.load(docs)
-        blocks = [(documents.ids, documents.labels, _common.count_for(smm, documents))]
-    else:
-        _common.check_same_words(smm, stored)
-        blocks = _stored_blocks(stored)
-    report = {"file": str(out)} | _embed(smm, blocks, out)
+    report = {"file": str(out)} | _embed(smm, reader.count(docs, smm), out)
     if as_json:
         _common.print_json(report)
         return
@@ -73,25 +56,15 @@ def embed(
     _common.show(rows)
 
 
-def _stored_blocks(counts: ShardedCounts) -> Iterator[Block]:
-    labels = counts.labels
-    for start in range(0, len(counts), BLOCK):
-        rows = slice(start, start + BLOCK)
-        yield (
-            counts.ids(rows),
-            None if labels is None else labels[rows],
-            _common.stored_counts(counts, rows),
-        )
-
-
-def _embed(smm: CountModel, blocks: Iterable[Block], out: Path) -> dict[str, Any]:
+def _embed(smm: CountModel, source: _common.CountedSource, out: Path) -> dict[str, Any]:
     """Write the embeddings of documents; return what the report says of them."""
-    n_documents = n_tokens = n_unknown = n_empty = 0
+    n_tokens = source.counts.n_tokens.astype("int64")
     variance = 0.0
     with open_table(out) as write:
-        for ids, labels, counted in blocks:
-            mean, q = _common.embed_counts(smm, counted.counts)
-            columns: dict[str, Any] = {"id": ids}
+        for rows in source.blocks():
+            mean, q = _common.embed_counts(smm, source.counts[rows])
+            columns: dict[str, Any] = {"id": source.ids(rows)}
+            labels = source.labels(rows)
             if labels is not None:
                 columns["label"] = labels
             columns["mean"] = mean
@@ -99,20 +72,16 @@ def _embed(smm: CountModel, blocks: Iterable[Block], out: Path) -> dict[str, Any
                 columns["variance"] = q.variance
                 columns["total_variance"] = q.total_variance
                 variance += float(q.total_variance.sum(dtype="float64"))
-            columns["n_tokens"] = counted.n_tokens
-            columns["n_unknown"] = counted.n_unknown
+            columns["n_tokens"] = n_tokens[rows]
+            columns["n_unknown"] = source.n_unknown[rows]
             write(columns, None if q is None else _prior(q))
-            n_documents += len(ids)
-            n_tokens += int(counted.n_tokens.sum())
-            n_unknown += int(counted.n_unknown.sum())
-            n_empty += int((counted.n_tokens == 0).sum())
     return {
-        "n_documents": n_documents,
+        "n_documents": len(n_tokens),
         "n_components": int(smm.n_components),
-        "n_tokens": n_tokens,
-        "n_unknown": n_unknown,
-        "n_empty": n_empty,
-        "mean_total_variance": None if smm.gives_points else variance / n_documents,
+        "n_tokens": int(n_tokens.sum()),
+        "n_unknown": int(source.n_unknown.sum()),
+        "n_empty": int((n_tokens == 0).sum()),
+        "mean_total_variance": None if smm.gives_points else variance / len(n_tokens),
     }
 
 

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     import scipy.sparse as sp
 
-    from docsigma.corpora import ShardedCounts
-    from docsigma.counts import Vocabulary
+    from docsigma.counts import DiskCounts, Vocabulary
     from docsigma.models import TrainingPass
 
 __all__ = ["checkpoint_path", "fit"]
@@ -54,7 +53,7 @@ class _Interrupt:
 
 
 def checkpoint_path(out: Path) -> Path:
-    """Give the file that holds the checkpoint of a fit to `out`."""
+    """Return the file that holds the checkpoint of a fit to `out`."""
     return out.with_name(f"{out.name}.checkpoint.safetensors")
 
 
@@ -81,7 +80,7 @@ def fit(
     ] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Adam's step.")] = None,
     draws: Annotated[
-        int | None, typer.Option(help="Draws a document and pass.")
+        int | None, typer.Option(help="Draws per document and pass.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of all randomness.")] = None,
     device: Annotated[
@@ -113,6 +112,7 @@ def fit(
 
     Example: docsigma fit docstrings --out model --components 50 --max-iter 200
     """
+    from docsigma.counts import as_counts
     from docsigma.models import BayesianSMM
 
     settings = read_settings(
@@ -143,7 +143,7 @@ def fit(
         text_column, label_column, id_column, vocabulary, _common.Split.train
     )
     counts, words = _count(corpus, reader, settings.counting)
-    n_tokens = _n_tokens(counts)
+    n_tokens = float(as_counts(counts).n_tokens.sum())
     if n_tokens <= 0:
         raise InputError(f"{corpus} holds no word: every count is zero")
     checkpoint = checkpoint_path(out)
@@ -198,7 +198,7 @@ def fit(
     ended = "bound converged" if model.converged_ else "max_iter reached"
     rows.add_row("passes", f"{model.n_iter_} ({ended})")
     rows.add_row("bound per token", f"{report['bound_per_token']:.4f} nats")
-    rows.add_row("KL to the prior, a document", f"{last['kl']:.2f} nats")
+    rows.add_row("KL to the prior per document", f"{last['kl']:.2f} nats")
     rows.add_row("loadings that are zero", f"{100 * last['sparsity']:.1f} %")
     rows.add_row("time", f"{report['seconds']:.0f} s")
     _common.show(rows)
@@ -206,7 +206,7 @@ def fit(
 
 def _count(
     corpus: str, reader: _common.DocumentOptions, counting: dict[str, Any]
-) -> tuple[sp.csr_matrix | ShardedCounts, Vocabulary | None]:
+) -> tuple[sp.csr_matrix | DiskCounts, Vocabulary | None]:
     from docsigma.counts import Vocabulary
 
     stored = reader.open_counts(corpus)
@@ -220,11 +220,3 @@ def _count(
     if documents.words is None:
         return documents.counts, None
     return documents.counts, Vocabulary.from_words(documents.words)
-
-
-def _n_tokens(counts: sp.csr_matrix | ShardedCounts) -> float:
-    from docsigma.corpora import ShardedCounts
-
-    if isinstance(counts, ShardedCounts):
-        return float(counts.n_tokens.sum())
-    return float(counts.sum())

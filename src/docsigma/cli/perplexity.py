@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from docsigma.cli import _common
 from docsigma.exceptions import InputError
-
-if TYPE_CHECKING:
-    import scipy.sparse as sp
-
-    from docsigma.corpora import ShardedCounts
 
 __all__ = ["perplexity"]
 
@@ -51,16 +46,9 @@ def perplexity(
     reader = _common.DocumentOptions(
         text_column, label_column, id_column, vocabulary, split
     )
-    stored = reader.open_counts(docs)
-    if stored is None:
-        counted = _common.count_for(smm, reader.load(docs))
-        counts: sp.csr_matrix | ShardedCounts = counted.counts
-        unknown: Any = counted.n_unknown
-    else:
-        _common.check_same_words(smm, stored)
-        counts, unknown = stored, stored.n_unknown
-    result = smm.perplexity(counts, estimator=estimator, n_draws=draws)
-    n_unknown = 0 if unknown is None else int(unknown.sum())
+    source = reader.count(docs, smm)
+    result = smm.perplexity(source.counts, estimator=estimator, n_draws=draws)
+    n_unknown = int(source.n_unknown.sum())
     if as_json:
         _common.print_json(result.to_dict() | {"n_unknown": n_unknown})
         return

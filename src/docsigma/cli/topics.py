@@ -48,15 +48,11 @@ def topics(
     reader = _common.DocumentOptions(
         text_column, label_column, id_column, vocabulary, split
     )
-    documents = reader.load(docs)
-    counted = _common.count_for(smm, documents)
-    means, q = _common.embed_counts(smm, counted.counts)
+    source = reader.count(docs, smm)
+    means, q = _common.embed_counts(smm, source.counts)
     groups = cluster_documents(smm, means if q is None else q, clusters, words)
     if as_json:
-        rows_json = [
-            asdict(g) | {"nearest": [documents.ids[i] for i in g.nearest]}
-            for g in groups
-        ]
+        rows_json = [asdict(g) | {"nearest": source.ids(g.nearest)} for g in groups]
         _common.print_json({"clusters": rows_json})
         return
     spread = [] if q is None else [">variance"]
@@ -64,7 +60,7 @@ def topics(
         f"Groups of {docs}", ">documents", *spread, "words", "nearest document"
     )
     for g in groups:
-        nearest = documents.ids[g.nearest[0]]
+        nearest = source.ids(g.nearest)[0]
         variance = g.mean_total_variance
         shown = [] if variance is None else [f"{variance:.2f}"]
         rows.add_row(str(g.size), *shown, ", ".join(g.words), nearest)

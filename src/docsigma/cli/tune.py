@@ -6,12 +6,15 @@ import math
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from docsigma.cli import _common
 from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["tune"]
 
@@ -50,8 +53,9 @@ def tune(
 ) -> None:
     """Search K, l1, the prior's precision and weights; it can be stopped."""
     from docsigma.corpora import load_corpus
-    from docsigma.experiments._surroundings import gpu_work, surroundings
-    from docsigma.experiments.topic_id import count_parts
+    from docsigma.counts import DiskCounts, is_counts_folder
+    from docsigma.experiments.environment import environment, gpu_work
+    from docsigma.experiments.evaluation import count_parts
     from docsigma.experiments.tune import Space, show_parameters, write_tuned
     from docsigma.experiments.tune import tune as search
 
@@ -66,14 +70,24 @@ def tune(
     if out.suffix == ".journal":
         raise InputError(f"--out {out} is the name of a journal: call it .json")
     _common.check_writable(out)
-    documents = load_corpus(corpus, **window)
-    counts, _ = count_parts(documents)
+    if is_counts_folder(corpus) and not window:
+        stored = DiskCounts(corpus)
+        counts = stored[:]
+        found: Sequence[str | None] | None = stored.labels()
+    else:
+        documents = load_corpus(corpus, **window)
+        counts, _ = count_parts(documents)
+        found = documents.train.labels
+    labels = None
+    if found is not None and (objective != "perplexity" or None not in found):
+        rows, known = _common.labelled_rows(found, counts.shape[0], corpus)
+        counts, labels = counts[rows], known.tolist()
     journal = out.with_suffix(".journal")
     started, before = time.perf_counter(), gpu_work()
     with _common.going_on(f"the trials that are done are in {journal}"):
-        found = search(
+        best = search(
             counts,
-            documents.train.labels,
+            labels,
             objective=objective,
             space=space,
             n_trials=trials,
@@ -89,10 +103,10 @@ def tune(
     settings |= {"solver": solver, "hold_out": hold_out, "space": asdict(space)}
     # Those of this run: a search that went on took longer.
     settings["seconds"] = round(time.perf_counter() - started, 2)
-    settings |= surroundings(on_gpu=gpu_work() > before)
-    write_tuned(out, found, settings)
-    shown = show_parameters(found.parameters)
-    typer.echo(f"best of {len(found.trials)}: {shown} ({objective} {found.value:.4f})")
+    settings |= environment(on_gpu=gpu_work() > before)
+    write_tuned(out, best, settings)
+    shown = show_parameters(best.parameters)
+    typer.echo(f"best of {len(best.trials)}: {shown} ({objective} {best.value:.4f})")
 
 
 def _whole_numbers(option: str, text: str) -> tuple[int, ...]:

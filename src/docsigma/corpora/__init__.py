@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from docsigma.corpora.documents import Corpus, Documents
 from docsigma.corpora.files import read_documents
-from docsigma.corpora.registry import CorpusInfo, available_corpora, load_corpus
-from docsigma.corpora.shard_writer import ShardWriter
-from docsigma.corpora.sharded_counts import ShardedCounts
+from docsigma.corpora.registry import (
+    CorpusInfo,
+    NamedCorpus,
+    available_corpora,
+    load_corpus,
+)
 from docsigma.corpora.synthetic import SyntheticTruth
 
 __all__ = [
     "Corpus",
     "CorpusInfo",
     "Documents",
-    "ShardWriter",
-    "ShardedCounts",
+    "NamedCorpus",
     "SyntheticTruth",
     "available_corpora",
     "load_corpus",

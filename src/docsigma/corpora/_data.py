@@ -7,7 +7,13 @@ from pathlib import Path
 
 from docsigma.exceptions import InputError
 
-__all__ = ["DATA_VARIABLE", "data_files", "missing_files", "require_files"]
+__all__ = [
+    "DATA_VARIABLE",
+    "data_files",
+    "files_status",
+    "missing_files",
+    "require_files",
+]
 
 DATA_VARIABLE = "DOCSIGMA_DATA"
 
@@ -33,6 +39,12 @@ def missing_files(corpus: str, names: tuple[str, ...]) -> str:
         return f"set {DATA_VARIABLE} to the folder that holds {corpus}/"
     missing = [name for name in names if not (folder / name).is_file()]
     return f"{folder} lacks {', '.join(missing)}; {DATA_VARIABLE} names its parent"
+
+
+def files_status(corpus: str, names: tuple[str, ...]) -> tuple[bool, str]:
+    """Return whether the files of a corpus folder are there, and how to have them."""
+    there = data_files(corpus, names) is not None
+    return there, "at hand" if there else missing_files(corpus, names)
 
 
 def require_files(corpus: str, names: tuple[str, ...], *, name: str) -> list[Path]:

@@ -16,7 +16,13 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["PACKAGES", "harvest", "installed_packages", "load_docstrings"]
+__all__ = [
+    "PACKAGES",
+    "docstrings_status",
+    "harvest",
+    "installed_packages",
+    "load_docstrings",
+]
 
 PACKAGES = ("numpy", "scipy", "sklearn", "torch")
 DESCRIPTION = "Docstrings of the installed numpy, scipy, sklearn and torch"
@@ -35,6 +41,14 @@ _Found = tuple[str, str]
 def installed_packages() -> list[str]:
     """Return those of `PACKAGES` that are installed, without importing them."""
     return [name for name in PACKAGES if _folder(name) is not None]
+
+
+def docstrings_status() -> tuple[bool, str]:
+    """Return whether `load_docstrings` finds a package, and which."""
+    packages = installed_packages()
+    if packages:
+        return True, f"from the installed {', '.join(packages)}"
+    return False, f"install one of {', '.join(PACKAGES)}"
 
 
 def load_docstrings(*, packages: Sequence[str] = PACKAGES) -> Corpus:

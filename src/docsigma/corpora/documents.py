@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from docsigma._count_checks import check_words
+from docsigma.counts._checks import check_words
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class Documents:
         Their texts; exactly one of `texts` and `counts` is given.
     counts : csr_matrix, shape (n_documents, n_features), optional
         Their word counts.
-    labels : list of str, optional
-        Class of each document.
+    labels : list of str or None, optional
+        Class of each document, None for one that has none; no list if all have none.
     words : list of str, optional
         Word of each column of `counts`, if known.
     source : str
@@ -54,12 +54,12 @@ class Documents:
     ids: list[str]
     texts: list[str] | None = None
     counts: sparse.csr_matrix | None = None
-    labels: list[str] | None = None
+    labels: Sequence[str | None] | None = None
     words: list[str] | None = None
     source: str = ""
 
     def __post_init__(self) -> None:
-        of = f" of {self.source}" if self.source else ""
+        of = _of(self.source)
         if (self.texts is None) == (self.counts is None):
             found = "neither" if self.texts is None else "both"
             raise InputError(
@@ -123,6 +123,48 @@ class Documents:
             words=self.words,
             source=self.source,
         )
+
+    def labelled(self) -> tuple[Documents, list[str]]:
+        """Return the documents that have a label, and their labels.
+
+        Raises
+        ------
+        InputError
+            If none has one.
+
+        Examples
+        --------
+        >>> texts = ["sun", "rain", "hail"]
+        >>> documents = Documents(["a", "b", "c"], texts, labels=["good", None, "bad"])
+        >>> some, labels = documents.labelled()
+        >>> some.ids, labels
+        (['a', 'c'], ['good', 'bad'])
+        """
+        labels = {row: y for row, y in enumerate(self.labels or []) if y is not None}
+        if not labels:
+            raise InputError(
+                f"none of the {len(self)} documents{_of(self.source)} has a label"
+            )
+        some = self if len(labels) == len(self) else self[list(labels)]
+        return some, list(labels.values())
+
+    @classmethod
+    def concatenate(cls, blocks: Sequence[Documents]) -> Documents:
+        """Put blocks of texts together, as `iter_documents` yields them."""
+        labels: list[str | None] | None = None
+        if any(block.labels is not None for block in blocks):
+            missing = (block.labels or [None] * len(block) for block in blocks)
+            labels = [label for some in missing for label in some]
+        return cls(
+            ids=[one for block in blocks for one in block.ids],
+            texts=[text for block in blocks for text in block.texts or []],
+            labels=labels,
+            source=blocks[0].source,
+        )
+
+
+def _of(source: str) -> str:
+    return f" of {source}" if source else ""
 
 
 @dataclass(frozen=True, eq=False)

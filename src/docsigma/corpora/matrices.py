@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import scipy.io
 from scipy import sparse
 
-from docsigma._count_checks import check_counts, check_words
 from docsigma.corpora._streams import (
     base_name,
     existing_file,
@@ -20,6 +19,7 @@ from docsigma.corpora._streams import (
     read_bytes,
 )
 from docsigma.corpora.documents import Documents
+from docsigma.counts._checks import check_counts, check_words
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -11,17 +11,17 @@ from scipy import sparse
 from sklearn import datasets
 from tqdm import tqdm
 
-from docsigma._count_checks import check_counts, check_words
 from docsigma.corpora._data import DATA_VARIABLE, data_files, require_files
 from docsigma.corpora._streams import numbered_lines
 from docsigma.corpora.documents import Corpus, Documents
 from docsigma.corpora.json_lines import read_json_lines
+from docsigma.counts._checks import check_counts, check_words
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["GROUPS", "load_newsgroups", "load_newsgroups_2k", "newsgroups_at_hand"]
+__all__ = ["GROUPS", "load_newsgroups", "load_newsgroups_2k", "newsgroups_status"]
 
 FOLDER = "20newsgroups"
 FILES = ("train.jsonl.xz", "test.jsonl.xz")
@@ -62,11 +62,12 @@ GROUPS = (
 )
 
 
-def newsgroups_at_hand() -> bool:
-    """Tell whether `load_newsgroups` would need no network."""
+def newsgroups_status() -> tuple[bool, str]:
+    """Return whether `load_newsgroups` needs no network, and how to do without."""
     home = os.environ.get("SCIKIT_LEARN_DATA", "~/scikit_learn_data")
     cache = Path(home).expanduser() / "20news-bydate_py3.pkz"
-    return data_files(FOLDER, FILES) is not None or cache.is_file()
+    there = data_files(FOLDER, FILES) is not None or cache.is_file()
+    return there, "at hand" if there else HOW
 
 
 def load_newsgroups(*, progress: bool = True) -> Corpus:

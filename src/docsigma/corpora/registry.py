@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from docsigma.corpora import docstrings, fisher, newsgroups, switchboard, synthetic
-from docsigma.corpora._data import data_files, missing_files
+from docsigma._extensions import find, in_paper, names
+from docsigma.corpora import docstrings, newsgroups, synthetic
+from docsigma.corpora._data import files_status
 from docsigma.corpora._streams import base_name
 from docsigma.corpora.documents import Corpus
 from docsigma.corpora.files import SUFFIXES, read_documents
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-__all__ = ["CorpusInfo", "available_corpora", "load_corpus"]
+__all__ = ["CORPORA", "CorpusInfo", "NamedCorpus", "available_corpora", "load_corpus"]
 
 
 @dataclass(frozen=True)
@@ -40,15 +42,48 @@ class CorpusInfo:
     how: str
 
 
-_LOADERS: dict[str, Callable[..., Corpus]] = {
-    "20newsgroups": newsgroups.load_newsgroups,
-    "20newsgroups-2k": newsgroups.load_newsgroups_2k,
-    "switchboard": switchboard.load_switchboard,
-    "switchboard-asr": switchboard.load_switchboard_asr,
-    "fisher": fisher.load_fisher,
-    "fisher-asr": fisher.load_fisher_asr,
-    "docstrings": docstrings.load_docstrings,
-    "synthetic": synthetic.load_synthetic,
+@dataclass(frozen=True)
+class NamedCorpus:
+    """What goes by a name; a distribution's entry point of ``docsigma.corpora`` is one.
+
+    Attributes
+    ----------
+    load : callable
+        Returns the Corpus; its parameters are the options of the corpus.
+    description : str
+        What it is, in a phrase.
+    status : callable
+        Returns whether it can be loaded now, without a network, and where it comes from
+        or how to have it.
+    """
+
+    load: Callable[..., Corpus]
+    description: str
+    status: Callable[[], tuple[bool, str]]
+
+
+# Those of other distributions join by entry points.
+CORPORA: dict[str, NamedCorpus] = {
+    "20newsgroups": NamedCorpus(
+        newsgroups.load_newsgroups,
+        newsgroups.DESCRIPTION,
+        newsgroups.newsgroups_status,
+    ),
+    "20newsgroups-2k": NamedCorpus(
+        newsgroups.load_newsgroups_2k,
+        newsgroups.DESCRIPTION_2K,
+        partial(files_status, newsgroups.FOLDER_2K, newsgroups.FILES_2K),
+    ),
+    "docstrings": NamedCorpus(
+        docstrings.load_docstrings,
+        docstrings.DESCRIPTION,
+        docstrings.docstrings_status,
+    ),
+    "synthetic": NamedCorpus(
+        synthetic.load_synthetic,
+        synthetic.DESCRIPTION,
+        lambda: (True, "drawn when asked for"),
+    ),
 }
 
 
@@ -57,68 +92,15 @@ def available_corpora() -> list[CorpusInfo]:
 
     Examples
     --------
-    >>> [info.name for info in available_corpora() if info.available][-1]
-    'synthetic'
+    >>> "synthetic" in [info.name for info in available_corpora() if info.available]
+    True
     """
-    at_hand = newsgroups.newsgroups_at_hand()
-    packages = docstrings.installed_packages()
-    return [
-        CorpusInfo(
-            "20newsgroups",
-            newsgroups.DESCRIPTION,
-            at_hand,
-            "at hand" if at_hand else newsgroups.HOW,
-        ),
-        _packed(
-            "20newsgroups-2k",
-            newsgroups.DESCRIPTION_2K,
-            newsgroups.FOLDER_2K,
-            newsgroups.FILES_2K,
-        ),
-        _packed(
-            "switchboard",
-            switchboard.DESCRIPTION,
-            switchboard.FOLDER,
-            switchboard.FILES,
-        ),
-        _packed(
-            "switchboard-asr",
-            switchboard.ASR_DESCRIPTION,
-            switchboard.FOLDER,
-            switchboard.ASR_FILES,
-        ),
-        *_fisher(),
-        CorpusInfo(
-            "docstrings",
-            docstrings.DESCRIPTION,
-            bool(packages),
-            f"from the installed {', '.join(packages)}"
-            if packages
-            else f"install one of {', '.join(docstrings.PACKAGES)}",
-        ),
-        CorpusInfo("synthetic", synthetic.DESCRIPTION, True, "drawn when asked for"),
-    ]
-
-
-def _fisher() -> list[CorpusInfo]:
-    named = {
-        "fisher": (fisher.DESCRIPTION, fisher.HOW),
-        "fisher-asr": (fisher.ASR_DESCRIPTION, fisher.ASR_HOW),
-    }
-    return [
-        CorpusInfo(name, text, there, "at hand" if there else how)
-        for (name, (text, how)), there in zip(
-            named.items(), fisher.fisher_at_hand(), strict=True
-        )
-    ]
-
-
-def _packed(
-    name: str, description: str, folder: str, files: tuple[str, ...]
-) -> CorpusInfo:
-    there = data_files(folder, files) is not None
-    how = "at hand" if there else missing_files(folder, files)
-    return CorpusInfo(name, description, there, how)
+    listed = []
+    for name in names("corpora", CORPORA):
+        corpus = find("corpora", name, CORPORA)
+        assert corpus is not None
+        listed.append(CorpusInfo(name, corpus.description, *corpus.status()))
+    return listed
 
 
 def load_corpus(name: str | os.PathLike[str], **options: Any) -> Corpus:
@@ -130,8 +112,8 @@ def load_corpus(name: str | os.PathLike[str], **options: Any) -> Corpus:
         A name that `available_corpora` lists, or what `read_documents` can read:
         then all documents are training documents.
     **options
-        Options of that corpus, such as ``words=(201, 400)`` for ``switchboard``. For
-        a path those of `read_documents`, and ``test``, a path to test documents.
+        Options of that corpus, such as ``n_train=20`` for ``synthetic``. For a path
+        those of `read_documents`, and ``test``, a path to test documents.
 
     Returns
     -------
@@ -148,10 +130,10 @@ def load_corpus(name: str | os.PathLike[str], **options: Any) -> Corpus:
     >>> corpus.train
     Documents(20 counts, source='synthetic, train')
     """
-    loader = _LOADERS.get(str(name))
-    if loader is not None:
-        _check_options(str(name), loader, options)
-        return loader(**options)
+    corpus = find("corpora", str(name), CORPORA)
+    if corpus is not None:
+        _check_options(str(name), corpus.load, options)
+        return corpus.load(**options)
     path = Path(name)
     is_path = (
         not isinstance(name, str)
@@ -159,9 +141,11 @@ def load_corpus(name: str | os.PathLike[str], **options: Any) -> Corpus:
         or Path(base_name(path)).suffix.lower() in SUFFIXES
     )
     if not is_path and not path.exists():
+        if where := in_paper("corpora", str(name)):
+            raise InputError(f"the corpus `{name}` is {where}")
         raise InputError(
-            f"unknown corpus `{name}`, known are {', '.join(_LOADERS)}; "
-            "a path to a file also works"
+            f"unknown corpus `{name}`, known are "
+            f"{', '.join(names('corpora', CORPORA))}; a path to a file also works"
         )
     _check_options(str(name), _load_path, options, skip=("path",))
     return _load_path(path, **options)

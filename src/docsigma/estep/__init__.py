@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from docsigma.estep.newton import Inferred, NewtonSettings, infer
+from docsigma.estep.newton import Inferred, infer
+from docsigma.estep.settings import NewtonSettings, RefineSettings
 
-__all__ = ["Inferred", "NewtonSettings", "infer"]
+__all__ = ["Inferred", "NewtonSettings", "RefineSettings", "infer"]

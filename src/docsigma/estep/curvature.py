@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from docsigma.kernels import CountTensor
     from docsigma.priors import PriorTensors
 
-__all__ = ["LoadingsBasis", "WordCurvature", "own_trace"]
+__all__ = ["LoadingsBasis", "WordCurvature", "eigen", "own_trace"]
 
 # Part of a document's curvature that its own words decide; the rest has the shape of
 # the corpus's.
@@ -54,7 +54,7 @@ class LoadingsBasis:
         self.unit = prior.unit
         # A CPU does a matrix this small faster than a GPU.
         white, back = prior.whiten(self.covariance.double().cpu())
-        values, vectors = _eigen(white)
+        values, vectors = eigen(white)
         if back is not None:
             vectors = back @ vectors
         self.values: Tensor = values.clamp(min=LEAST_VALUE).to(loadings)
@@ -63,15 +63,16 @@ class LoadingsBasis:
         self.trace = self.variance.sum().clamp(min=LEAST_VALUE)
 
 
-def _eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvalues and eigenvectors of a symmetric matrix."""
+def eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Return eigenvalues and eigenvectors of one or more symmetric matrices."""
     try:
         values, vectors = torch.linalg.eigh(matrix)
     except torch.linalg.LinAlgError:  # type: ignore[attr-defined] # not in its stubs
         # MKL gives up on one in some hundred matrices of many unused components, by the
         # number of threads on others; numpy brings another library.
-        found = np.linalg.eigh(matrix.numpy())
-        values, vectors = torch.from_numpy(found[0]), torch.from_numpy(found[1])
+        found = np.linalg.eigh(matrix.cpu().numpy())
+        values = torch.from_numpy(found[0]).to(matrix)
+        vectors = torch.from_numpy(found[1]).to(matrix)
     return values, vectors
 
 

@@ -10,8 +10,11 @@ import torch
 
 from docsigma.estep.anderson import Anderson
 from docsigma.estep.curvature import LoadingsBasis, WordCurvature
+from docsigma.estep.exact_newton import ExactNewton, Point
+from docsigma.estep.settings import NewtonSettings
 from docsigma.kernels import SoftmaxWords
 from docsigma.objective import ExpectedLse, document_bound, kl_divergence
+from docsigma.posteriors import Diagonal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,45 +26,7 @@ if TYPE_CHECKING:
     from docsigma.objective import LseTerms, Model
     from docsigma.posteriors import Gaussians, PosteriorFamily
 
-__all__ = ["Inferred", "NewtonSettings", "infer"]
-
-
-@dataclass(frozen=True)
-class NewtonSettings:
-    """How the loop steps; the defaults hold for every corpus tried."""
-
-    # Documents at once: their logits of one tile of words fill the cache.
-    chunk: int = 4096
-    # A GPU wants many: starting a kernel takes longer than a small one runs.
-    gpu_chunk: int = 2**17
-    # Part of a Newton step taken while nothing is known of the true curvature.
-    damping: float = 0.8
-    # Bounds on that part, once two gradients have shown the curvature.
-    shortest_length: float = 0.3
-    longest_length: float = 2.0
-    # And a little less than what they show, for the curvature changes on the way.
-    caution: float = 0.9
-    # Longest step, in standard deviations of the prior.
-    reach: float = 3.0
-    # A step that lowers the bound is halved until it is this short; then the document
-    # stays where it is.
-    shortest_step: float = 1.0 / 64
-    # What the centre of the bound has to gain counts this much for convergence.
-    centre_weight: float = 1.0
-    # Documents still open at this pass converge slowly: from then on steps are
-    # extrapolated from the last ones.
-    patience: int = 12
-    # A block is cut down to its open documents when they are fewer than this part.
-    alive: float = 0.7
-    # From a vocabulary this large, the first steps see the frequent words only.
-    large_vocabulary: int = 2**14
-    # How many steps those are; not measured, and not done, on a GPU.
-    frequent_steps: int = 2
-    # The frequent words: one in so many. They hold most of the tokens.
-    frequent_part: int = 4
-    # Up to this many tokens the deterministic bound may be loose, and where few
-    # directions hold the uncertainty draws finish the document.
-    few_tokens: int = 6
+__all__ = ["Inferred", "infer"]
 
 
 @dataclass(frozen=True)
@@ -110,7 +75,8 @@ def infer(
     last two gradients; covariances go to where the first equation has them. A step that
     lowers a document's bound is undone and halved, so no document's bound ever falls.
     Where there are many words, the first steps see the frequent ones, with one word in
-    place of all others.
+    place of all others. The few documents that still climb after 40 passes are finished
+    with exact second derivatives (:mod:`~docsigma.estep.exact_newton`).
 
     There are no draws: the answer depends on the document and the model, not on a
     seed, on neighbours or on order. Only documents of a handful of tokens whose
@@ -174,11 +140,19 @@ class Evaluator:
         self.basis = basis or LoadingsBasis(model.loadings, model.bias, model.prior)
         self.expected_lse: Callable[[Gaussians, Tensor], LseTerms]
         self.frequent: Callable[[Gaussians, Tensor], LseTerms] | None = None
+        self.twice_differentiable = False
         if expected_lse is not None:
             self.expected_lse = expected_lse
             return
         whole = ExpectedLse(model, family)
         self.expected_lse = whole
+        # What `exact_newton` knows: its second derivatives are written for this case.
+        self.twice_differentiable = (
+            isinstance(family, Diagonal)
+            and model.likelihood.linear
+            and not model.quadratic
+            and model.n_components <= settings.exact_components
+        )
         if len(model.bias) >= settings.large_vocabulary and model.bias.is_cpu:
             self.frequent = _frequent(whole, settings.frequent_part)
 
@@ -190,14 +164,11 @@ def _frequent(whole: ExpectedLse, part: int) -> ExpectedLse:
     frequent, rare = order.tensor_split([len(order) // part])
     mean = bias[rare].double().softmax(dim=0) @ features[rare].double()
     together = bias[rare].logsumexp(dim=0, keepdim=True)
-    some = object.__new__(ExpectedLse)
-    some.family, some.quadratic = whole.family, whole.quadratic
-    some.workspace = whole.workspace
-    some.words = SoftmaxWords(
+    some = SoftmaxWords(
         torch.cat([features[frequent], mean[None].to(features)]),
         torch.cat([bias[frequent], together]),
     )
-    return some
+    return whole.with_words(some)
 
 
 def climb(
@@ -206,8 +177,12 @@ def climb(
     """Step until every document is done; `rows` says where in `found` they belong."""
     for iteration in range(1, max_iter + 1):
         under_way = state.open
-        if iteration == state.words.settings.patience:
+        settings = state.words.settings
+        if iteration == settings.patience:
             state.memory = Anderson()
+        if iteration == settings.exact_from and state.words.twice_differentiable:
+            finish(state, rows, found, max_iter - iteration + 1, tol)
+            break
         done = state.step(tol)
         where = rows[state.index[under_way].cpu()]
         device_rows = where.to(state.value.device)
@@ -216,12 +191,30 @@ def climb(
         found.bound[where] = state.value[under_way].cpu()
         found.n_iter[where] = iteration
         found.converged[where] = done[under_way].cpu()
-        state.open = under_way & ~done & ~state.stuck
+        state.open = under_way & ~done
+        if not state.words.twice_differentiable:
+            state.open &= ~state.stuck
         alive = int(state.open.sum())
         if alive == 0:
             break
-        if alive < state.words.settings.alive * len(state.index):
+        if alive < settings.alive * len(state.index):
             state = state.compact()
+
+
+def finish(
+    state: State, rows: Tensor, found: Inferred, max_iter: int, tol: float
+) -> None:
+    """Finish the documents under way by Newton's method in all they depend on."""
+    state = state.compact()
+    q, centre = state.current.q, state.current.centre
+    exact = ExactNewton(state.likelihood, state.words.model)
+    start = Point(q.mean.double(), q.variance.double(), centre.double())
+    point, n_iter, converged = exact.climb(start, max_iter, tol)
+    where = rows[state.index.cpu()]
+    found.posterior[where.to(q.mean.device)] = point.q
+    found.bound[where] = exact.bound(point).cpu()
+    found.n_iter[where] += n_iter.cpu()
+    found.converged[where] = converged.cpu()
 
 
 @dataclass(frozen=True)
@@ -329,7 +322,9 @@ class State:
         # Between the corpus's spread and the document's own.
         information = 0.5 * own + 0.5 * tokens * basis.variance
         start = model.prior.start(projected)
-        q = family.informed(start, model.prior, family.from_diagonal(information))
+        q = family.with_information(
+            start, model.prior, family.from_diagonal(information)
+        )
         state = cls.start_at(likelihood, words, q, own.sum(dim=1, keepdim=True))
         state.trace = information.sum(dim=1, keepdim=True)
         # At w = 0 the probabilities are the uni-gram: the first step needs no pass.
@@ -370,42 +365,72 @@ class State:
         expected_lse: Callable[[Gaussians, Tensor], LseTerms] | None = None,
     ) -> Tensor:
         """Evaluate the next point; return which documents are done."""
-        model, family = self.words.model, self.words.family
-        settings = self.words.settings
+        prior = self.words.model.prior
         trial = self.current.towards(self.proposal, self.step_size)
         lse = (expected_lse or self.words.expected_lse)(trial.q, trial.centre)
         terms = self.likelihood.at(trial.q.mean, lse.value)
-        value = document_bound(terms.value, kl_divergence(trial.q, model.prior))
-        tokens = self.likelihood.counts.n_tokens
-        rounding = torch.finfo(lse.first.dtype).eps * tokens.double() * 8
+        value = document_bound(terms.value, kl_divergence(trial.q, prior))
+        tokens = self.likelihood.counts.n_tokens.double()
+        rounding = torch.finfo(lse.first.dtype).eps * tokens * 8
         rose = value >= self.value - rounding
-        better = rose[:, None]
-        halved = torch.where(better, 1.0, 0.5 * self.step_size)
-        if self.plain is not None:
-            # A failed extrapolation falls back to the plain step.
-            failed = ~better & (self.step_size == 1.0)
-            self.proposal = self.plain.where(failed, self.proposal)
-        self.stuck = ~rose & (halved[:, 0] < settings.shortest_step)
+        self._shorten(rose)
 
         effective = terms.tokens[:, None]
         gradient = terms.linear_gradient - effective * lse.gradient
-        gradient = gradient - model.prior.pull(trial.q.mean)
-        weight = effective if lse.spread.ndim == 2 else effective[:, :, None]
-        spread = lse.spread
-        if self.memory is not None:
-            # An extrapolated centre may be off: this is the derivative at any centre.
-            spread = spread + family.from_diagonal((lse.first - trial.centre).square())
-        information = weight * spread
-        target = family.informed(trial.q.mean, model.prior, information)
+        gradient = gradient - prior.penalty_gradient(trial.q.mean)
+        target = self._target(trial, lse, effective)
         precision = target.precision
-        trace = (precision - model.prior.diagonal).sum(dim=1, keepdim=True)
-        self.trace = torch.where(better, trace, self.trace)
+        trace = (precision - prior.diagonal).sum(dim=1, keepdim=True)
+        self.trace = torch.where(rose[:, None], trace, self.trace)
         newton = self._newton(gradient)
         move = self._reachable(self._length(trial, gradient) * newton)
         proposal = Iterate(target.with_mean(trial.q.mean + move), lse.first)
+
         size = (newton.square() * precision).mean(dim=1).sqrt()
-        change = (target.log_precision - trial.q.log_precision).square().mean(dim=1)
+        change = (target.log_precision - trial.q.log_precision).square()
+        # The centre counts by what it has to gain; it is a pass behind the rest.
+        away = (lse.first - trial.centre).square() * effective / precision
+        change = change + self.words.settings.centre_weight * away
+        self._accept(trial, value, gradient, proposal, precision, rose)
+        done: Tensor = rose & (size < tol) & (change.mean(dim=1).sqrt() < tol)
+        return done
+
+    def _shorten(self, rose: Tensor) -> None:
+        """Halve the steps of documents whose bound fell."""
+        column = rose[:, None]
+        if self.plain is not None:
+            # A failed extrapolation falls back to the plain step.
+            failed = ~column & (self.step_size == 1.0)
+            self.proposal = self.plain.where(failed, self.proposal)
+        self.step_size = torch.where(column, 1.0, 0.5 * self.step_size)
+        shortest = self.words.settings.shortest_step
+        self.stuck = ~rose & (self.step_size[:, 0] < shortest)
+
+    def _target(self, trial: Iterate, lse: LseTerms, tokens: Tensor) -> Gaussians:
+        """Return the covariances that are stationary at these probabilities."""
+        family, spread = self.words.family, lse.spread
+        if self.memory is not None:
+            # An extrapolated centre may be off: this is the derivative at any centre.
+            spread = spread + family.from_diagonal((lse.first - trial.centre).square())
+        weight = tokens if spread.ndim == 2 else tokens[:, :, None]
+        return family.with_information(
+            trial.q.mean, self.words.model.prior, weight * spread
+        )
+
+    def _accept(
+        self,
+        trial: Iterate,
+        value: Tensor,
+        gradient: Tensor,
+        proposal: Iterate,
+        precision: Tensor,
+        rose: Tensor,
+    ) -> None:
+        """Go on from `trial` where the bound rose."""
+        better = rose[:, None]
         self.current = trial.where(better, self.current)
+        self.gradient = torch.where(better, gradient, self.gradient)
+        self.value = torch.where(rose, value, self.value)
         if self.memory is not None:
             before = proposal if self.plain is None else self.plain
             self.plain = proposal.where(better, before)
@@ -416,14 +441,6 @@ class State:
             step = self.memory.extrapolate(scale * point, step, rose)
             proposal = trial.moved(step / scale)
         self.proposal = proposal.where(better, self.proposal)
-        self.gradient = torch.where(better, gradient, self.gradient)
-        self.value = torch.where(rose, value, self.value)
-        self.step_size = halved
-        # The centre counts by what it has to gain; it is a pass behind the rest.
-        away = (lse.first - trial.centre).square() * effective / precision
-        change = change + settings.centre_weight * away.mean(dim=1)
-        done: Tensor = rose & (size < tol) & (change.sqrt() < tol)
-        return done
 
     def _length(self, trial: Iterate, gradient: Tensor) -> Tensor:
         """Return the part of a Newton step to go, from the curvature just seen."""

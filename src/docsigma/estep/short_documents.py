@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
 
 from docsigma.estep import newton
-from docsigma.estep.curvature import own_trace
+from docsigma.estep.curvature import LoadingsBasis, own_trace
+from docsigma.estep.settings import RefineSettings
 from docsigma.objective import SampledLse, document_bound, kl_divergence
 from docsigma.random import Stream, antithetic_normals, generator
 
@@ -17,28 +18,10 @@ if TYPE_CHECKING:
 
     from docsigma.kernels import CountTensor
     from docsigma.likelihoods import DocumentLikelihood
-    from docsigma.objective import LseTerms, Model
+    from docsigma.objective import Model
     from docsigma.posteriors import Gaussians
 
-__all__ = ["RefineSettings", "looseness", "refine"]
-
-
-@dataclass(frozen=True)
-class RefineSettings:
-    """When and how draws finish a document."""
-
-    # Part of the bound that draws must promise, by `looseness`, before they are made.
-    worth_trying: float = 0.002
-    # Draws to climb on; where draws that judge disagree, the second number.
-    n_draws: tuple[int, ...] = (32, 256)
-    # Part of the bound by which draws to climb on and to judge by may disagree.
-    noise: float = 0.01
-    # Most steps.
-    max_iter: int = 40
-    # A gain on other draws, as a part of the bound, that is no accident.
-    worth_keeping: float = 0.001
-    # Points at once.
-    points: int = 1024
+__all__ = ["looseness", "refine"]
 
 
 def looseness(counts: CountTensor, words: newton.Evaluator, q: Gaussians) -> Tensor:
@@ -54,9 +37,9 @@ def looseness(counts: CountTensor, words: newton.Evaluator, q: Gaussians) -> Ten
     of directions.
     """
     variance, covariance = q.variance, words.basis.covariance
-    informed = q.precision - words.model.prior.diagonal
+    information = q.precision - words.model.prior.diagonal
     tokens = counts.n_tokens.clamp(min=1)
-    trace = (variance * informed).sum(dim=1).clamp(min=0) / tokens
+    trace = (variance * information).sum(dim=1).clamp(min=0) / tokens
     shared = (variance * words.basis.variance).sum(dim=1)
     crossed = ((variance @ covariance.square()) * variance).sum(dim=1)
     tiny = torch.finfo(variance.dtype).tiny
@@ -113,11 +96,12 @@ class _Refiner:
     def __init__(
         self, model: Model, words: newton.Evaluator, settings: RefineSettings
     ) -> None:
-        self.model, self.settings = model, settings
+        self.model = model
         self.family = words.family
         # Extrapolation would follow the noise of the draws.
         plain = replace(words.settings, patience=settings.max_iter + 1)
-        self.words = newton.Evaluator(model, words.family, plain, expected_lse=_unused)
+        self.settings, self.plain = settings, plain
+        self.basis = LoadingsBasis(model.loadings, model.bias, model.prior)
         self.norms = model.loadings.square().sum(dim=1)
 
     def run(
@@ -125,24 +109,26 @@ class _Refiner:
     ) -> tuple[Gaussians, Tensor]:
         """Climb; return the better posteriors, and where the draws were too few."""
         model, settings = self.model, self.settings
-        climbing, judging = (
+        climbing, checking = (
             SampledLse(model, self._noise(stream, n_draws))
-            for stream in (Stream.CLIMB, Stream.JUDGE)
+            for stream in (Stream.CLIMB, Stream.CHECK)
         )
         likelihood = model.likelihood.bind(counts, model.loadings, model.bias)
         n, k = found.mean.shape
         found = found.like({a: b.double() for a, b in found.tensors().items()})
         nothing = torch.zeros(n, k).to(model.bias)
-        prior = self.family.informed(
+        prior = self.family.with_information(
             model.prior.start(nothing), model.prior, self.family.from_diagonal(nothing)
         )
         better = self._value(likelihood, prior, climbing) > self._value(
             likelihood, found, climbing
         )
         start = prior.where(better[:, None], found)
-        self.words.expected_lse = climbing
+        words = newton.Evaluator(
+            model, self.family, self.plain, self.basis, expected_lse=climbing
+        )
         trace = own_trace(counts, self.norms, likelihood.projected)
-        state = newton.State.start_at(likelihood, self.words, start, trace)
+        state = newton.State.start_at(likelihood, words, start, trace)
         reached = newton.Inferred(
             start[torch.arange(n)],
             torch.zeros(n, dtype=torch.int64),
@@ -151,7 +137,7 @@ class _Refiner:
         )
         newton.climb(state, torch.arange(n), reached, settings.max_iter, 0.03)
         best = reached.posterior
-        before, after = (self._value(likelihood, q, judging) for q in (found, best))
+        before, after = (self._value(likelihood, q, checking) for q in (found, best))
         gained = after - before > settings.worth_keeping * before.abs()
         value = self._value(likelihood, best, climbing)
         unsure = (value - after).abs() > settings.noise * after.abs()
@@ -167,7 +153,3 @@ class _Refiner:
     ) -> Tensor:
         value = likelihood.value(q.mean, lse(q, q.mean).value)
         return document_bound(value, kl_divergence(q, self.model.prior))
-
-
-def _unused(q: Gaussians, centre: Tensor) -> LseTerms:
-    raise NotImplementedError

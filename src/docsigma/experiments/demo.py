@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,14 +10,13 @@ import numpy as np
 from docsigma.classifiers import TopicClassifier
 from docsigma.corpora import load_corpus
 from docsigma.counts import Vocabulary
-from docsigma.exceptions import InputError
+from docsigma.experiments.evaluation import evaluate, tfidf_baseline
 from docsigma.experiments.figures import (
     bound_over_time,
     document_map,
     save_figures,
     variance_against_length,
 )
-from docsigma.experiments.topic_id import Task, judge, tfidf_baseline
 from docsigma.metrics.plots import plot_reliability
 from docsigma.models import BayesianSMM
 
@@ -82,7 +81,7 @@ def run_demo(
     n_components: int = 50,
     max_iter: int | None = None,
     verbose: bool = False,
-    say: Callable[[str], object] = print,
+    log: Callable[[str], object] = print,
 ) -> DemoResult:
     """Fit on the corpus's training half, embed and label the other half.
 
@@ -96,13 +95,16 @@ def run_demo(
         Of the model.
     verbose : bool, default=False
         Whether a progress bar is shown.
-    say : callable, default=print
+    log : callable, default=print
         Takes a line on each step.
     """
     loaded = load_corpus(corpus)
+    train, train_labels = loaded.train.labelled()
+    test, test_labels = loaded.test.labelled()
+    loaded = replace(loaded, train=train, test=test)
     assert loaded.train.texts is not None
     words, counted = Vocabulary.fit_count(loaded.train.texts, min_df=3)
-    say(
+    log(
         f"{corpus}: {len(loaded.train)} training and {len(loaded.test)} held-out "
         f"documents, {len(words)} words"
     )
@@ -114,7 +116,7 @@ def run_demo(
     )
     model.fit(counted.counts).set_vocabulary(words)
     model.save(folder / "model")
-    say(f"fitted in {model.history_[-1]['seconds']:.0f} s, saved to {folder / 'model'}")
+    log(f"fitted in {model.history_[-1]['seconds']:.0f} s, saved to {folder / 'model'}")
     held_out = words.count_documents(loaded.test)
     q = model.posterior(held_out.counts)
     perplexity = model.perplexity(held_out.counts, posterior=q)
@@ -123,33 +125,23 @@ def run_demo(
         "uncertainty.png": variance_against_length(
             q, held_out.n_tokens, 1 / model.prior_precision
         ),
-        "map.png": document_map(q, _labels(loaded.test)),
+        "map.png": document_map(q, test_labels),
     }
-    task = Task(
-        counted.counts,
-        held_out.counts,
-        _labels(loaded.train),
-        _labels(loaded.test),
-    )
-    say("topic identification: GLC, GLCU, LR, TF-IDF + LR")
+    log("topic identification: GLC, GLCU, LR, TF-IDF + LR")
     topic_id = {}
-    trained = model.posterior(task.train)
+    trained = model.posterior(counted.counts)
     for kind in ("glc", "glcu", "lr"):
-        classifier = TopicClassifier.fit(model, trained, task.train_labels, kind=kind)
+        classifier = TopicClassifier.fit(model, trained, train_labels, kind=kind)
         log_proba = classifier.predict_log_proba(q)
         classes = classifier.classes_
-        topic_id[kind.upper()] = judge(log_proba, task.test_labels, classes)
+        topic_id[kind.upper()] = evaluate(log_proba, test_labels, classes)
         if kind == "glcu":
             classifier.save(folder / "classifier")
             figures["reliability.png"] = plot_reliability(
-                np.exp(log_proba), task.test_labels, classes=classes
+                np.exp(log_proba), test_labels, classes=classes
             )
-    topic_id["TF-IDF + LR"] = tfidf_baseline(task)
-    say(f"plots: {', '.join(save_figures(figures, folder))}")
+    topic_id["TF-IDF + LR"] = tfidf_baseline(
+        counted.counts, train_labels, held_out.counts, test_labels
+    )
+    log(f"plots: {', '.join(save_figures(figures, folder))}")
     return DemoResult(model, loaded.test, held_out.n_tokens, q, perplexity, topic_id)
-
-
-def _labels(documents: Documents) -> list[str]:
-    if documents.labels is None:
-        raise InputError(f"the demo needs labels, and {documents.source} has none")
-    return documents.labels

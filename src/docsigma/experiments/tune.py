@@ -15,10 +15,10 @@ from docsigma.classifiers import (
     CrossValidatedLogisticRegression,
     UncertainGaussianClassifier,
 )
+from docsigma.counts import TokenWeights
 from docsigma.exceptions import InputError
 from docsigma.metrics import cross_entropy
 from docsigma.models import BayesianSMM
-from docsigma.token_weights import TokenWeights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,7 +57,7 @@ class Space:
         Least and greatest; searched by their logarithms.
     weights : tuple of {"none", "log-idf"}
         Counts as they are, or as
-        :class:`~docsigma.token_weights.TokenWeights` weights them.
+        :class:`~docsigma.counts.TokenWeights` weights them.
     """
 
     n_components: tuple[int, ...] = (50, 100, 200)

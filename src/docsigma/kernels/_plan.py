@@ -48,13 +48,13 @@ SMALL_TILINGS = {128: Tiling(64, 32, 4, 2, 1), 512: Tiling(32, 16, 4, 2, 1)}
 
 
 def power(n: int) -> int:
-    """Give the power of two that is not less than `n`, nor than 16."""
+    """Return the power of two that is not less than `n`, nor than 16."""
     return max(16, 1 << (n - 1).bit_length())
 
 
 @cache
 def chunks(n_components: int) -> tuple[int, int, int]:
-    """Give three powers of two that hold `n_components`, the later ones maybe 0.
+    """Return three powers of two that hold `n_components`, the later ones maybe 0.
 
     Below 128 one wider product is as fast as three.
     """
@@ -73,7 +73,7 @@ def chunks(n_components: int) -> tuple[int, int, int]:
 
 @cache
 def passes(first: bool, second: bool, width: int) -> list[tuple[bool, ...]]:
-    """Give the launches, as FIRST, SECOND, HEAD, TAIL: as few as registers allow."""
+    """Return the launches, as FIRST, SECOND, HEAD, TAIL: as few as registers allow."""
     if not first or width * (1 + second) <= (256 if second else 400):
         return [(first, second, first, first)]
     moments = [(True, False), (False, True)][: 1 + second]
@@ -84,7 +84,7 @@ def passes(first: bool, second: bool, width: int) -> list[tuple[bool, ...]]:
 
 @cache
 def tiling(width: int, device: torch.device, second: bool) -> tuple[Tiling, int]:
-    """Give the tiling for `width`, and how many programs run at a time."""
+    """Return the tiling for `width`, and how many programs run at a time."""
     table, processors = SMALL_TILINGS, 1
     if device.type == "cuda":
         processors = torch.cuda.get_device_properties(device).multi_processor_count

@@ -47,7 +47,7 @@ LOWEST = _constant(-1e30)
 
 @_jit
 def _scale(largest: tl.tensor) -> tl.tensor:
-    """Give the power of two that brings `largest` into [64, 128)."""
+    """Return the power of two that brings `largest` into [64, 128)."""
     bits = tl.load(largest).to(tl.int32, bitcast=True)
     exponent = tl.maximum((bits >> 23) & 255, 6)
     return ((260 - exponent) << 23).to(tl.float32, bitcast=True)
@@ -55,7 +55,7 @@ def _scale(largest: tl.tensor) -> tl.tensor:
 
 @_jit
 def _at(ROWS: tl.constexpr, COLUMNS: tl.constexpr, stride: tl.tensor) -> tl.tensor:
-    """Give the offsets of a tile of a matrix from its first element.
+    """Return the offsets of a tile of a matrix from its first element.
 
     They have 32 bits and the bases 64: tiles of 64-bit addresses would spill.
     """

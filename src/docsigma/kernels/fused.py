@@ -91,7 +91,7 @@ class PreparedLoadings:
 
 
 def available(like: Tensor) -> bool:
-    """Say whether `fused_moments` can run on `like`'s device, in its dtype."""
+    """Return whether `fused_moments` can run on `like`'s device, in its dtype."""
     if kernels.triton is None or not like.is_cuda or like.dtype != torch.float32:
         return False
     return torch.cuda.get_device_capability(like.device) >= (8, 0)
@@ -108,7 +108,7 @@ def fused_moments(
     precision: Precision = "tf32",
     prepared: PreparedLoadings | None = None,
 ) -> SoftmaxMoments:
-    """Give what `softmax_moments` gives, from operands rounded to `precision`.
+    """Return what `softmax_moments` returns, from operands rounded to `precision`.
 
     Parameters
     ----------

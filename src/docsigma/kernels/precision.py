@@ -17,7 +17,7 @@ _current: ContextVar[Precision] = ContextVar("precision", default="float32")
 
 
 def precision() -> Precision:
-    """Give the precision in force; it matters on a GPU only."""
+    """Return the precision in force; it matters on a GPU only."""
     return _current.get()
 
 

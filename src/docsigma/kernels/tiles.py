@@ -2,7 +2,7 @@ r"""The one primitive on a CPU: words in tiles that stay in the cache.
 
 The table ``[T, m, 1]`` makes each tile two bare products: with ``[w, 1, 0]`` it gives
 the logits, and its transpose times the exponentials gives :math:`\sum p\,t` and
-:math:`\sum p` at once. Between them is one sweep, the exponential. The maximum that
+:math:`\sum p` at once. Between them is one pass, the exponential. The maximum that
 keeps exponentials in range is not looked for: almost always the bias bounds the logits
 well enough, and the rows where it does not are seen by their sum and done again.
 """
@@ -101,7 +101,7 @@ def tiled_moments(
     for start in range(0, n_points, rows):
         block = slice(start, min(start + rows, n_points))
         w = points[block]
-        kept, sums, sums_of_squares = _sweep(
+        kept, sums, sums_of_squares = _one_pass(
             w, table, first or second, second, weights is not None, workspace, sizes
         )
         total = sums[:, -1]
@@ -141,7 +141,7 @@ def _weighted(w: Tensor, scale: Tensor) -> Tensor:
     return factors
 
 
-def _sweep(
+def _one_pass(
     w: Tensor,
     table: Tensor,
     first: bool,

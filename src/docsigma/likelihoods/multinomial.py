@@ -87,7 +87,7 @@ class _LinearLikelihood(DocumentLikelihood):
 
     def value(self, points: Tensor, lse: Tensor) -> Tensor:
         """Return the value alone."""
-        linear = (self.projected.double() * points.double()).sum(dim=1)
+        linear = (self.projected * points).sum(dim=1, dtype=torch.float64)
         return self.score + linear - self.counts.n_tokens.double() * lse.double()
 
     def values(self, points: Tensor, lse: Tensor) -> Tensor:

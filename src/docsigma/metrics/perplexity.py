@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from docsigma.counts import as_counts
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_matrix
 
-    from docsigma.corpora.sharded_counts import ShardedCounts
+    from docsigma.counts import Counts
 
 __all__ = ["Perplexity", "maximum_likelihood", "perplexity", "unigram_likelihood"]
 
@@ -99,7 +100,7 @@ def _pair(
 
 
 def perplexity(
-    counts: csr_matrix | ShardedCounts,
+    counts: csr_matrix | Counts,
     log_evidence: NDArray[np.float64],
     log_unigram: NDArray[np.floating[Any]],
     *,
@@ -110,7 +111,7 @@ def perplexity(
 
     Parameters
     ----------
-    counts : csr_matrix or ShardedCounts of shape (n, V)
+    counts : csr_matrix or Counts of shape (n, V)
         The documents.
     log_evidence : array of shape (n,)
         Their log evidence, or a bound on it.
@@ -135,14 +136,13 @@ def perplexity(
     >>> round(result.corpus, 6), round(result.per_document, 6)
     (2.0, 2.0)
     """
-    blocks = counts.iter_blocks() if hasattr(counts, "iter_blocks") else [counts]
     found = [
         (
             np.asarray(block.sum(axis=1), dtype=np.float64).ravel(),
             unigram_likelihood(block, log_unigram),
             maximum_likelihood(block),
         )
-        for block in blocks
+        for block in as_counts(counts).iter_blocks()
     ]
     tokens, unigrams, best_fits = (
         np.concatenate(part) for part in zip(*found, strict=True)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from docsigma.models.bayesian_smm import BayesianSMM
-from docsigma.models.nvdm import NVDM
 from docsigma.models.registry import load_model
-from docsigma.models.smm import SMM
 from docsigma.models.training_pass import TrainingPass
 
-__all__ = ["NVDM", "SMM", "BayesianSMM", "TrainingPass", "load_model"]
+__all__ = ["BayesianSMM", "TrainingPass", "load_model"]

@@ -17,9 +17,8 @@ from sklearn.utils.validation import (
 )
 
 from docsigma._devices import choose_device
-from docsigma._estimator_counts import estimator_counts
-from docsigma.corpora.sharded_counts import ShardedCounts
 from docsigma.counts import Vocabulary
+from docsigma.counts.memory import estimator_counts
 from docsigma.exceptions import InputError
 from docsigma.models import _storage
 from docsigma.models.training_pass import TrainingPass
@@ -27,12 +26,13 @@ from docsigma.persistence import read_model, write_model
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
     from sklearn.feature_extraction.text import CountVectorizer
 
+    from docsigma.counts import Counts
     from docsigma.persistence import StoredModel
     from docsigma.posterior import GaussianPosterior
     from docsigma.trainers import Trainer
@@ -71,28 +71,29 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Whether documents become points, without uncertainty, and no Gaussians."""
         return False
 
-    def posterior(
-        self, X: ArrayLike | sp.csr_matrix | ShardedCounts
-    ) -> GaussianPosterior:
+    def posterior(self, X: ArrayLike | sp.csr_matrix | Counts) -> GaussianPosterior:
         """Infer the Gaussian of each document."""
         raise NotImplementedError
 
-    def transform(self, X: ArrayLike | sp.csr_matrix | ShardedCounts) -> NDArray[Any]:
+    def transform(self, X: ArrayLike | sp.csr_matrix | Counts) -> NDArray[Any]:
         """Embed documents: their means, or means and variances (see `output`).
 
         Parameters
         ----------
-        X : array, sparse matrix or ShardedCounts of shape (n_documents, n_features)
+        X : array, sparse matrix or Counts of shape (n_documents, n_features)
             Word counts.
 
         Returns
         -------
         array of shape (n_documents, n_components) or (n_documents, 2 n_components)
         """
-        q = self.posterior(X)
         if self.output == "mean":
-            return q.mean.copy()
+            return self._means(X)
+        q = self.posterior(X)
         return np.hstack([q.mean, q.variance])
+
+    def _means(self, X: ArrayLike | sp.csr_matrix | Counts) -> NDArray[Any]:
+        return self.posterior(X).mean.copy()
 
     def set_vocabulary(
         self, words: Vocabulary | CountVectorizer | Sequence[str]
@@ -185,14 +186,6 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _prepare_snapshot(self, model: CountModel) -> None:
         """Hand on what a fitted copy needs besides parameters and words."""
 
-    @staticmethod
-    def _blocks(counts: sp.csr_matrix | ShardedCounts) -> Iterator[sp.csr_matrix]:
-        """Yield counts in memory: all of them, or a block at a time from disk."""
-        if isinstance(counts, ShardedCounts):
-            yield from counts.iter_blocks()
-        else:
-            yield counts
-
     def _tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return T and m on the device."""
         device = choose_device(self.device)
@@ -200,16 +193,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return loadings.to(device), torch.from_numpy(self.log_unigram_).to(device)
 
     def _check_counts(
-        self, X: ArrayLike | sp.csr_matrix | ShardedCounts, *, reset: bool
-    ) -> Any:
-        if isinstance(X, ShardedCounts):
-            if reset:
-                self.n_features_in_ = X.shape[1]
-            elif X.shape[1] != self.n_features_in_:
-                raise InputError(
-                    f"`X` has {X.shape[1]} features, but {type(self).__name__} is "
-                    f"expecting {self.n_features_in_} features as input"
-                )
-            return X
+        self, X: ArrayLike | sp.csr_matrix | Counts, *, reset: bool
+    ) -> Counts:
         like = None if reset else self.components_.dtype
         return estimator_counts(self, X, reset=reset, like=like)

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from docsigma.corpora.sharded_counts import ShardedCounts
 from docsigma.evidence import chunk_rows, estimate_evidence
 from docsigma.exceptions import InputError
 from docsigma.kernels import CountTensor
@@ -18,11 +17,10 @@ from docsigma.models._count_model import CountModel
 from docsigma.posteriors import DiagonalGaussians, FullGaussians
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
 
+    from docsigma.counts import Counts
     from docsigma.objective import Model
     from docsigma.posterior import GaussianPosterior
     from docsigma.posteriors import Gaussians
@@ -55,7 +53,7 @@ class GaussianModel(CountModel):
 
     def perplexity(
         self,
-        X: ArrayLike | sp.csr_matrix | ShardedCounts,
+        X: ArrayLike | sp.csr_matrix | Counts,
         *,
         estimator: str = "monte_carlo",
         n_draws: int | None = None,
@@ -65,7 +63,7 @@ class GaussianModel(CountModel):
 
         Parameters
         ----------
-        X : array, sparse matrix or ShardedCounts of shape (n_documents, n_features)
+        X : array, sparse matrix or Counts of shape (n_documents, n_features)
             Word counts.
         estimator : {"monte_carlo", "jensen", "authors", "importance"}
             How the evidence is estimated, see
@@ -100,19 +98,18 @@ class GaussianModel(CountModel):
 
     def score(
         self,
-        X: ArrayLike | sp.csr_matrix | ShardedCounts,
+        X: ArrayLike | sp.csr_matrix | Counts,
         y: object = None,  # noqa: ARG002
     ) -> float:
         """Bound on the log evidence per token: higher is better, for grid searches."""
         check_is_fitted(self)
         counts = self._check_counts(X, reset=False)
         evidence = self._evidence(counts, "monte_carlo", self.evidence_draws, None)
-        tokens = sum(float(block.sum()) for block in self._blocks(counts))
-        return float(evidence.sum() / max(tokens, 1.0))
+        return float(evidence.sum() / max(float(counts.n_tokens.sum()), 1.0))
 
     def _evidence(
         self,
-        counts: sp.csr_matrix | ShardedCounts,
+        counts: Counts,
         estimator: str,
         n_draws: int,
         posterior: GaussianPosterior | None,
@@ -125,9 +122,12 @@ class GaussianModel(CountModel):
                 f"{posterior.mean.shape}"
             )
         rows = chunk_rows(n_draws)
+        # Whole chunks of draws, so that a document's draws do not depend on the blocks.
+        size = None if counts.in_memory else rows * max(1, BLOCK // rows)
         values = []
+        start = 0
         with self._arithmetic():
-            for start, block in _numbered_blocks(counts, rows):
+            for block in counts.iter_blocks(size):
                 if posterior is None:
                     q = self._infer(block)
                 else:
@@ -143,19 +143,8 @@ class GaussianModel(CountModel):
                     first_chunk=start // rows,
                 )
                 values.append(evidence.log_evidence.cpu().numpy())
-        return np.concatenate(values) if values else np.empty(0)
-
-
-def _numbered_blocks(
-    counts: sp.csr_matrix | ShardedCounts, rows: int
-) -> Iterator[tuple[int, sp.csr_matrix]]:
-    """Yield blocks of a multiple of `rows` documents, each with its first row."""
-    if not isinstance(counts, ShardedCounts):
-        yield 0, counts
-        return
-    size = rows * max(1, BLOCK // rows)
-    for start in range(0, counts.shape[0], size):
-        yield start, counts[start : start + size]
+                start += block.shape[0]
+        return np.concatenate(values)
 
 
 def _gaussians(

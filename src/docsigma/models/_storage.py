@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 
 from docsigma._files import remove_leftovers
@@ -16,7 +15,6 @@ from docsigma.exceptions import InputError
 from docsigma.parts import KINDS, kind_name
 from docsigma.persistence import (
     StoredModel,
-    counts_digest,
     read_checkpoint,
     write_checkpoint,
 )
@@ -24,7 +22,7 @@ from docsigma.persistence import (
 if TYPE_CHECKING:
     import os
 
-    from docsigma.corpora.sharded_counts import ShardedCounts
+    from docsigma.counts import Counts
     from docsigma.models._subspace_model import SubspaceModel
     from docsigma.trainers import Trainer
 
@@ -146,7 +144,7 @@ class CheckpointFile:
         The file.
     model : SubspaceModel
         The estimator under training; its parameters go into the file.
-    counts : csr_matrix
+    counts : Counts
         The training counts; their fingerprint goes into the file.
     """
 
@@ -154,11 +152,11 @@ class CheckpointFile:
         self,
         path: str | os.PathLike[str],
         model: SubspaceModel,
-        counts: sp.csr_matrix | ShardedCounts,
+        counts: Counts,
     ) -> None:
         self.path = Path(path)
         self._parameters = _parameters(model)
-        self._digest = counts_digest(counts) if sp.issparse(counts) else counts.digest
+        self._digest = counts.digest
 
     def write(self, trainer: Trainer) -> None:
         """Write the state of `trainer`."""

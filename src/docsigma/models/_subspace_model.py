@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from docsigma.counts.sorted_counts import log_unigram
 from docsigma.estep import infer
 from docsigma.exceptions import InputError
 from docsigma.kernels import CountTensor, use_precision
@@ -22,7 +23,6 @@ from docsigma.models._count_model import CountModel
 from docsigma.models._progress import ProgressBar
 from docsigma.posterior import GaussianPosterior
 from docsigma.trainers import MinibatchSettings
-from docsigma.trainers.sorted_counts import log_unigram
 
 if TYPE_CHECKING:
     import os
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
 
-    from docsigma.corpora.sharded_counts import ShardedCounts
+    from docsigma.counts import Counts
     from docsigma.kernels.precision import Precision
     from docsigma.models.training_pass import TrainingPass
     from docsigma.objective import Model
@@ -113,7 +113,7 @@ class SubspaceModel(CountModel):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
-        X: ArrayLike | sp.csr_matrix | ShardedCounts,
+        X: ArrayLike | sp.csr_matrix | Counts,
         y: object = None,  # noqa: ARG002
         *,
         callback: Callable[[TrainingPass], object] | None = None,
@@ -125,7 +125,7 @@ class SubspaceModel(CountModel):
 
         Parameters
         ----------
-        X : array, sparse matrix or ShardedCounts of shape (n_documents, n_features)
+        X : array, sparse matrix or Counts of shape (n_documents, n_features)
             Word counts; those on disk are read a batch at a time.
         y : ignored
             For scikit-learn.
@@ -149,7 +149,7 @@ class SubspaceModel(CountModel):
         """
         parts = self._parts()
         counts = self._check_counts(X, reset=True)
-        if not _training.n_tokens(counts) > 0:
+        if not counts.n_tokens.sum() > 0:
             raise InputError(
                 f"the {counts.shape[0]} documents hold no word: every count is zero"
             )
@@ -164,7 +164,7 @@ class SubspaceModel(CountModel):
             check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         )
         like = _training.like(counts, self.device)
-        self.training_log_unigram_ = log_unigram(counts)
+        self.training_log_unigram_ = log_unigram(counts.word_totals)
         self.parts_ = parts
         self._planned = self.minibatch_settings.n_passes(
             counts.shape[0], self.n_components
@@ -227,40 +227,24 @@ class SubspaceModel(CountModel):
             tol=self.inference_tol,
         ).posterior
 
-    def _embed(self, X: ArrayLike | sp.csr_matrix | ShardedCounts) -> list[Any]:
+    def _embed(self, X: ArrayLike | sp.csr_matrix | Counts) -> list[Any]:
         """Return the arrays of the posteriors, a block of documents at a time."""
         check_is_fitted(self)
         counts = self._check_counts(X, reset=False)
         found = []
         with use_precision(self.precision):
-            for block in self._blocks(counts):
+            for block in counts.iter_blocks():
                 tokens = np.asarray(block.sum(axis=1), dtype=np.float64).ravel()
                 found.append((self._infer(block).arrays(), tokens))
         return found
 
-    def transform(self, X: ArrayLike | sp.csr_matrix | ShardedCounts) -> NDArray[Any]:
-        """Embed documents: their means, or means and variances (see `output`).
-
-        Parameters
-        ----------
-        X : array, sparse matrix or ShardedCounts of shape (n_documents, n_features)
-            Word counts.
-
-        Returns
-        -------
-        array of shape (n_documents, n_components) or (n_documents, 2 n_components)
-        """
-        if self.output != "mean":
-            q = self.posterior(X)
-            return np.hstack([q.mean, q.variance])
+    def _means(self, X: ArrayLike | sp.csr_matrix | Counts) -> NDArray[Any]:
         found = [arrays["mean"] for arrays, _ in self._embed(X)]
         if not found:
             return np.empty((0, self.n_components), dtype=self.components_.dtype)
         return np.concatenate(found)
 
-    def posterior(
-        self, X: ArrayLike | sp.csr_matrix | ShardedCounts
-    ) -> GaussianPosterior:
+    def posterior(self, X: ArrayLike | sp.csr_matrix | Counts) -> GaussianPosterior:
         """Infer the Gaussian of each document.
 
         A document's Gaussian depends on the document and the model only. A document
@@ -268,7 +252,7 @@ class SubspaceModel(CountModel):
 
         Parameters
         ----------
-        X : array, sparse matrix or ShardedCounts of shape (n_documents, n_features)
+        X : array, sparse matrix or Counts of shape (n_documents, n_features)
             Word counts.
 
         Returns

@@ -8,68 +8,53 @@ import numpy as np
 import torch
 
 from docsigma._devices import choose_device
-from docsigma.corpora.sharded_counts import ShardedCounts
+from docsigma.counts.sorted_counts import SortedCounts
 from docsigma.exceptions import InputError
 from docsigma.kernels import CountTensor
 from docsigma.posteriors import DiagonalGaussians, Points
 from docsigma.random import Stream, generator, standard_normals
 from docsigma.trainers import Algorithm1Trainer, MinibatchTrainer, StreamTrainer
 from docsigma.trainers.schedule import plan_stages
-from docsigma.trainers.sorted_counts import SortedCounts
 
 if TYPE_CHECKING:
-    import scipy.sparse as sp
     from numpy.typing import NDArray
     from torch import Tensor
 
+    from docsigma.counts import Counts
     from docsigma.models._subspace_model import SubspaceModel
     from docsigma.models.bayesian_smm import BayesianSMM
     from docsigma.trainers import Trainer
 
-__all__ = ["like", "make_stream", "make_trainer", "n_tokens"]
+__all__ = ["like", "make_stream", "make_trainer"]
 
 # Passes and learning rate of Algorithm 1.
 PAPER_PASSES = 1000
 PAPER_RATE = 0.01
 
 
-def n_tokens(counts: sp.csr_matrix | ShardedCounts) -> float:
-    """Return the tokens of all documents."""
-    if isinstance(counts, ShardedCounts):
-        return float(counts.n_tokens.sum())
-    return float(counts.sum())
-
-
-def like(
-    array: sp.csr_matrix | ShardedCounts | NDArray[np.floating[Any]], device: str
-) -> Tensor:
+def like(array: Counts | NDArray[np.floating[Any]], device: str) -> Tensor:
     """Return an empty tensor of the dtype and the device to train in."""
     dtype = torch.float64 if array.dtype == np.float64 else torch.float32
     return torch.empty(0, dtype=dtype, device=choose_device(device))
 
 
 def make_trainer(
-    model: SubspaceModel, counts: sp.csr_matrix | ShardedCounts, like: Tensor, seed: int
+    model: SubspaceModel, counts: Counts, like: Tensor, seed: int
 ) -> Trainer:
     """Make the trainer of `model`'s solver.
 
     Raises
     ------
     InputError
-        If the solver cannot work from disk, or with the model's posteriors.
+        If the solver cannot work with the model's posteriors.
     """
     if model.solver == "fast":
         return _minibatch_trainer(model, counts, like, seed)
-    if isinstance(counts, ShardedCounts):
-        raise InputError(
-            'solver="paper" needs the counts in memory, got a ShardedCounts; '
-            'use solver="fast"'
-        )
     return _algorithm1_trainer(model, counts, like, seed)
 
 
 def _minibatch_trainer(
-    model: SubspaceModel, counts: sp.csr_matrix | ShardedCounts, like: Tensor, seed: int
+    model: SubspaceModel, counts: Counts, like: Tensor, seed: int
 ) -> MinibatchTrainer:
     sorted_counts = SortedCounts(counts)
     settings, parts = model.minibatch_settings, model.parts_
@@ -95,7 +80,7 @@ def _minibatch_trainer(
 
 
 def _algorithm1_trainer(
-    model: SubspaceModel, counts: sp.csr_matrix, like: Tensor, seed: int
+    model: SubspaceModel, counts: Counts, like: Tensor, seed: int
 ) -> Algorithm1Trainer:
     parts, k = model.parts_, model.n_components
     n_documents, n_features = counts.shape
@@ -109,7 +94,8 @@ def _algorithm1_trainer(
     source = generator(seed, Stream.LOADINGS)
     start = standard_normals((n_features, k), source, like) * model.init_scale
     return Algorithm1Trainer(
-        CountTensor(counts, like),
+        # It moves all posteriors in every step, and so holds all documents.
+        CountTensor(counts[:], like),
         posterior,
         parts,
         start,

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from docsigma.counts.sorted_counts import log_unigram
 from docsigma.estep.curvature import LoadingsBasis
 from docsigma.exceptions import InputError
 from docsigma.kernels import use_precision
@@ -24,7 +25,6 @@ from docsigma.models._subspace_model import SubspaceModel
 from docsigma.parts import Parts
 from docsigma.posteriors import PosteriorFamily
 from docsigma.priors import Prior
-from docsigma.trainers.sorted_counts import log_unigram
 
 if TYPE_CHECKING:
     import contextlib
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import ArrayLike
 
-    from docsigma.corpora.sharded_counts import ShardedCounts
+    from docsigma.counts import Counts
     from docsigma.kernels.precision import Precision
     from docsigma.trainers import Trainer
 
@@ -239,7 +239,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,
-        X: ArrayLike | sp.csr_matrix | ShardedCounts,
+        X: ArrayLike | sp.csr_matrix | Counts,
         y: object = None,  # noqa: ARG002
     ) -> Self:
         """Learn from documents that come once, as in a stream.
@@ -251,7 +251,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
 
         Parameters
         ----------
-        X : array, sparse matrix or ShardedCounts of shape (n_documents, n_features)
+        X : array, sparse matrix or Counts of shape (n_documents, n_features)
             Word counts; the first call should have at least some thousand documents,
             for training starts from them.
         y : ignored
@@ -263,7 +263,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         """
         first = not hasattr(self, "components_")
         counts = self._check_counts(X, reset=first)
-        if first and not _training.n_tokens(counts) > 0:
+        if first and not counts.n_tokens.sum() > 0:
             raise InputError(
                 f"the {counts.shape[0]} documents hold no word: every count is zero"
             )
@@ -272,7 +272,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
             self.seed_ = int(state.randint(np.iinfo(np.int32).max))
             self.history_: list[dict[str, Any]] = []
             self.n_iter_, self.converged_, self.vocabulary_ = 0, False, None
-            self.training_log_unigram_ = log_unigram(counts)
+            self.training_log_unigram_ = log_unigram(counts.word_totals)
             self.parts_ = self._parts()
         if not hasattr(self, "_stream"):
             # A model keeps its dtype; counts on disk are always float32.
@@ -284,7 +284,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
                 unigram = self.training_log_unigram_
                 self._stream.resume(model.columns, model.bias, unigram)
         with use_precision(self.precision):
-            row = self._stream.learn(self._blocks(counts))
+            row = self._stream.learn(counts.iter_blocks())
         columns, bias = self._stream.fitted()
         self._set_columns(columns)
         self.log_unigram_ = bias.cpu().numpy().copy()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from docsigma._extensions import find, in_paper, names
 from docsigma.exceptions import InputError
 from docsigma.models.bayesian_smm import BayesianSMM
-from docsigma.models.nvdm import NVDM
-from docsigma.models.smm import SMM
 from docsigma.persistence import StoredModel, read_model
 
 if TYPE_CHECKING:
@@ -17,11 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["MODELS", "load_model", "restore_model"]
 
-# What config.json of a model folder calls a kind, and its class.
+# What config.json of a model folder calls a kind, and its class; the kinds of other
+# distributions join by entry points.
 MODELS: dict[str, type[CountModel]] = {
     "BayesianSMM": BayesianSMM,
-    "SMM": SMM,
-    "NVDM": NVDM,
 }
 
 
@@ -35,33 +33,36 @@ def load_model(folder: str | os.PathLike[str]) -> CountModel:
 
     Returns
     -------
-    BayesianSMM, SMM or NVDM
-        The fitted model.
+    CountModel
+        The fitted model, such as a BayesianSMM.
 
     Raises
     ------
     InputError
-        If the folder is damaged, or holds something that is not one of `MODELS`.
+        If the folder is damaged, or holds a kind that no installed distribution has.
 
     Examples
     --------
     >>> import tempfile
-    >>> from docsigma import SMM, load_corpus
-    >>> smm = SMM(3, max_iter=5, random_state=0)
+    >>> from docsigma import BayesianSMM, load_corpus
+    >>> smm = BayesianSMM(3, max_iter=5, random_state=0)
     >>> smm = smm.fit(load_corpus("synthetic").train.counts)
     >>> folder = tempfile.mkdtemp() + "/model"
     >>> smm.save(folder)
     >>> type(load_model(folder)).__name__
-    'SMM'
+    'BayesianSMM'
     """
     return restore_model(read_model(folder), folder)
 
 
 def restore_model(stored: StoredModel, folder: str | os.PathLike[str]) -> CountModel:
     """Make the model that `stored` describes; `folder` is for error messages."""
-    if stored.kind not in MODELS:
+    kind = find("models", stored.kind, MODELS)
+    if kind is None:
+        known = ", ".join(names("models", MODELS))
+        where = in_paper("models", stored.kind)
         raise InputError(
-            f"{folder} holds something of the kind {stored.kind}, which is none of the "
-            f"models that docsigma knows: {', '.join(MODELS)}"
+            f"{folder} holds something of the kind {stored.kind}, which is "
+            + (where or f"none of the models that docsigma knows: {known}")
         )
-    return MODELS[stored.kind]._unpack(stored, folder)
+    return kind._unpack(stored, folder)

@@ -88,7 +88,7 @@ def _lift(model: CountModel, direction: NDArray[Any]) -> NDArray[Any]:
 
 
 def describe_dimensions(model: CountModel, n_words: int = 10) -> list[Dimension]:
-    """Give the words at both ends of each dimension, heaviest dimension first.
+    """Return the words at both ends of each dimension, heaviest dimension first.
 
     Examples
     --------

@@ -20,9 +20,9 @@ class TrainingPass:
     epoch : int
         Passes done, from 1.
     history : callable
-        Gives one dictionary a pass, as ``history_`` of the fitted model.
+        Returns one dictionary per pass, as ``history_`` of the fitted model.
     snapshot : callable
-        Gives a fitted model as the training stands now, independent of what follows.
+        Returns a fitted model as the training stands now, independent of what follows.
 
     Examples
     --------

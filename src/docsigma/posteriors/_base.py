@@ -149,7 +149,7 @@ class PosteriorFamily(Part):
         """Bring a diagonal (n, K) into the form of :meth:`spread`."""
 
     @abstractmethod
-    def informed(
+    def with_information(
         self, mean: Tensor, prior: PriorTensors, information: Tensor
     ) -> Gaussians:
         r"""Return posteriors of precision :math:`\Lambda` plus `information`.

@@ -28,11 +28,21 @@ class DiagonalGaussians(Gaussians):
         :math:`\nu`.
     log_std : Tensor of shape (n, K)
         :math:`\varsigma`.
+    precision : Tensor of shape (n, K), default=None
+        :math:`\exp(-2\varsigma)`, where it is known already.
     """
 
-    def __init__(self, mean: Tensor, log_std: Tensor) -> None:
+    def __init__(
+        self, mean: Tensor, log_std: Tensor, precision: Tensor | None = None
+    ) -> None:
         self.mean = mean
         self.log_std = log_std
+        self._precision = precision
+
+    @classmethod
+    def of_precision(cls, mean: Tensor, precision: Tensor) -> DiagonalGaussians:
+        """Make posteriors of given precisions."""
+        return cls(mean, -0.5 * precision.log(), precision)
 
     @property
     def family(self) -> Diagonal:
@@ -47,6 +57,8 @@ class DiagonalGaussians(Gaussians):
     @property
     def precision(self) -> Tensor:
         """Inverse variances, of shape (n, K)."""
+        if self._precision is not None:
+            return self._precision
         return (-2 * self.log_std).exp()
 
     @property
@@ -60,14 +72,12 @@ class DiagonalGaussians(Gaussians):
 
     def trace(self, prior: PriorTensors) -> Tensor:
         r"""Return :math:`\mathrm{tr}(\Lambda\Sigma)` per document, float64."""
-        variance = (2 * self.log_std.double()).exp()
-        if isinstance(prior.diagonal, float):
-            return prior.diagonal * variance.sum(dim=1)
-        return variance @ prior.diagonal.double()
+        scaled = self.variance * prior.diagonal
+        return scaled.sum(dim=1, dtype=torch.float64)
 
     def log_determinant(self) -> Tensor:
         r"""Return :math:`\log|\Sigma|` per document, float64."""
-        return 2 * self.log_std.double().sum(dim=1)
+        return 2 * self.log_std.sum(dim=1, dtype=torch.float64)
 
     def tilted(self, centre: Tensor) -> Tensor:
         """Return what multiplies the word features ``[t, t**2]``."""
@@ -76,7 +86,8 @@ class DiagonalGaussians(Gaussians):
 
     def square(self, vectors: Tensor) -> Tensor:
         r"""Return :math:`v^\top\Sigma v` per document, float64."""
-        return (self.variance * vectors * vectors).double().sum(dim=1)
+        scaled = self.variance * vectors * vectors
+        return scaled.sum(dim=1, dtype=torch.float64)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors by name."""
@@ -85,6 +96,14 @@ class DiagonalGaussians(Gaussians):
     def like(self, tensors: dict[str, Tensor]) -> DiagonalGaussians:
         """Return posteriors with other tensors."""
         return DiagonalGaussians(**tensors)
+
+    def with_mean(self, mean: Tensor) -> DiagonalGaussians:
+        """Return the same covariances around other means."""
+        return DiagonalGaussians(mean, self.log_std, self._precision)
+
+    def __setitem__(self, rows: slice | Tensor, other: Gaussians) -> None:
+        self._precision = None
+        super().__setitem__(rows, other)
 
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return means and variances, for users."""
@@ -96,7 +115,7 @@ class DiagonalGaussians(Gaussians):
     def halfway(self, other: Gaussians) -> DiagonalGaussians:
         """Return these means with the mean of both precisions."""
         precision = 0.5 * (self.precision + other.precision)
-        return DiagonalGaussians(self.mean, -0.5 * precision.log())
+        return DiagonalGaussians.of_precision(self.mean, precision)
 
     def gradients(
         self,
@@ -144,7 +163,7 @@ class DiagonalGaussians(Gaussians):
         else:
             slopes = linear_gradient - tokens[..., None] * first
             slope, spread = slopes.mean(dim=1), (slopes * noise).mean(dim=1)
-        mean_gradient = slope - prior.pull(self.mean)
+        mean_gradient = slope - prior.penalty_gradient(self.mean)
         log_std_gradient = 1.0 - prior.diagonal * std * std + spread * std
         return mean_gradient, log_std_gradient
 
@@ -176,8 +195,8 @@ class Diagonal(PosteriorFamily):
         """Return it as it is."""
         return information
 
-    def informed(
+    def with_information(
         self, mean: Tensor, prior: PriorTensors, information: Tensor
     ) -> DiagonalGaussians:
         """Return posteriors whose precision is the prior's plus `information`."""
-        return DiagonalGaussians(mean, -0.5 * (prior.diagonal + information).log())
+        return DiagonalGaussians.of_precision(mean, prior.diagonal + information)

@@ -141,7 +141,7 @@ class Full(PosteriorFamily):
         """Return diagonal matrices."""
         return torch.diag_embed(information)
 
-    def informed(
+    def with_information(
         self, mean: Tensor, prior: PriorTensors, information: Tensor
     ) -> FullGaussians:
         """Return posteriors whose precision is the prior's plus `information`."""

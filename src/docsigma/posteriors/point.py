@@ -94,7 +94,7 @@ class Points(Gaussians):
         if linear_gradient.ndim == 3:
             linear_gradient, tokens = linear_gradient[:, 0], tokens[:, 0]
         slope = linear_gradient - tokens[:, None] * first.mean(dim=1)
-        return (slope - prior.pull(self.mean),)
+        return (slope - prior.penalty_gradient(self.mean),)
 
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the points, for users."""
@@ -127,7 +127,7 @@ class Point(PosteriorFamily):
         """Return it as it is."""
         return information
 
-    def informed(
+    def with_information(
         self, mean: Tensor, prior: PriorTensors, information: Tensor
     ) -> Points:
         """Return points whose curvature is the prior's plus `information`."""

@@ -68,20 +68,16 @@ class PriorTensors:
             return precision * vectors
         return vectors @ precision.to(vectors)
 
-    def pull(self, points: Tensor) -> Tensor:
-        r"""Return :math:`\Lambda(w - m_0)`, minus the gradient of the log density."""
+    def penalty_gradient(self, points: Tensor) -> Tensor:
+        r"""Return :math:`\Lambda(w - m_0)`, the gradient of half of :meth:`square`."""
         return self.times(points if self.mean is None else points - self.mean)
 
     def square(self, points: Tensor) -> Tensor:
         r"""Return :math:`(w - m_0)^\top\Lambda(w - m_0)` in float64, last axis gone."""
-        away = points.double()
-        if self.mean is not None:
-            away = away - self.mean.double()
+        away = points if self.mean is None else points - self.mean
         if isinstance(self.precision, float):
-            return self.precision * away.square().sum(dim=-1)
-        precision = self.precision.double()
-        scaled = precision * away if precision.ndim == 1 else away @ precision
-        return (scaled * away).sum(dim=-1)
+            return self.precision * away.square().sum(dim=-1, dtype=torch.float64)
+        return (self.times(away) * away).sum(dim=-1, dtype=torch.float64)
 
     def matrix(self, like: Tensor) -> Tensor:
         r"""Return :math:`\Lambda` as a matrix, in the dtype of `like`."""

@@ -145,13 +145,13 @@ class Trainer(ABC):
     def stop_rule(self) -> StopRule | None:
         """Return the rule that holds now; None while training must go on."""
 
-    @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors that training moves in place, for a checkpoint."""
+        """Return the tensors that training moves in place, if it can be resumed."""
+        return {}
 
-    @abstractmethod
     def optimizers(self) -> Mapping[str, Optimizer]:
-        """Return the optimizers by name, for a checkpoint."""
+        """Return the optimizers by name, if training can be resumed."""
+        return {}
 
     def begin(self) -> None:  # noqa: B027
         """Make ready for the first pass."""

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
+    from docsigma.counts.sorted_counts import SortedCounts
     from docsigma.parts import Parts
     from docsigma.trainers._base import Optimizer
     from docsigma.trainers.schedule import MinibatchSettings, Stage
-    from docsigma.trainers.sorted_counts import SortedCounts
 
 __all__ = ["MinibatchTrainer"]
 
@@ -155,7 +155,7 @@ class MinibatchTrainer(Trainer):
             rows = torch.from_numpy(self._batches[number])
             self._rows[number] = rows.to(self._like.device)
         where = self._rows[number]
-        if self.counts.on_disk:
+        if not self.counts.in_memory:
             return Batch(where, self.batch_counts(self._batches[number], n_words))
         if self._cached_words != n_words:
             self._cache.clear()
@@ -166,7 +166,7 @@ class MinibatchTrainer(Trainer):
 
     def documents(self, n_words: int) -> Iterator[Batch]:
         """Go through the corpus once."""
-        if not self.counts.on_disk:
+        if self.counts.in_memory:
             for number in range(len(self._batches)):
                 yield self.batch(number, n_words)
             return
@@ -216,7 +216,9 @@ class MinibatchTrainer(Trainer):
         for begin in range(0, n, block):
             some = slice(begin, min(begin + block, n))
             information = family.from_diagonal(0.3 * tokens[some] * spread)
-            self.q[some] = family.informed(self.q.mean[some], self.prior, information)
+            self.q[some] = family.with_information(
+                self.q.mean[some], self.prior, information
+            )
 
     def _rare_bias(self, n_words: int) -> Tensor:
         """Share what the row of the rare words has among them, by their counts."""

@@ -216,10 +216,14 @@ class MinibatchStep:
         quadratic = self.parts.loadings.quadratic
         effective = terms.tokens[:, None]
         slope = chained(moments.first, points, quadratic)
-        gradient = terms.linear_gradient - effective * slope - prior.pull(q.mean)
+        gradient = (
+            terms.linear_gradient - effective * slope - prior.penalty_gradient(q.mean)
+        )
         if curved:
             information = self._information(q, moments, terms.tokens)
-            q = q.halfway(self.parts.covariance.informed(q.mean, prior, information))
+            q = q.halfway(
+                self.parts.covariance.with_information(q.mean, prior, information)
+            )
         trace = (q.precision - prior.diagonal).sum(dim=1, keepdim=True)
         curvature = WordCurvature(
             counts,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from docsigma.trainers.sorted_counts import SortedCounts
+    from docsigma.counts.sorted_counts import SortedCounts
 
 __all__ = ["MinibatchSettings", "Stage", "plan_stages"]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from docsigma.counts.sorted_counts import log_unigram
 from docsigma.estep import infer
 from docsigma.kernels import CountTensor, SoftmaxWords, softmax_moments
 from docsigma.loadings import WordGradient
@@ -31,8 +32,6 @@ __all__ = ["StreamTrainer"]
 PASSES = 4
 # Steps until the rate has fallen to the root of a half.
 SLOWING = 50
-# Tokens that a word never seen counts for.
-SMOOTHING = 1e-3
 # Tokens that a document is taken to have had where only its model is left.
 TOKENS = 200.0
 
@@ -95,9 +94,7 @@ class StreamTrainer:
 
     def log_unigram(self) -> NDArray[np.float64]:
         """Return the log uni-gram of all documents so far."""
-        totals = np.maximum(self._totals, SMOOTHING)
-        result: NDArray[np.float64] = np.log(totals) - np.log(totals.sum())
-        return result
+        return log_unigram(self._totals)
 
     def resume(
         self, columns: Tensor, bias: Tensor, log_unigram: NDArray[np.float64]

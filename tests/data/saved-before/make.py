@@ -5,6 +5,8 @@ parameter ``uncertainty``; tests load them with the code of today. For the folde
 another commit, run this file with that commit's ``src`` in PYTHONPATH::
 
     PYTHONPATH=<checkout>/src python tests/data/saved-before/make.py <folder>
+
+A commit without ``paper/`` has SMM and NVDM in ``docsigma``.
 """
 
 from __future__ import annotations
@@ -16,14 +18,13 @@ from pathlib import Path
 import numpy as np
 
 from docsigma import (
-    NVDM,
-    SMM,
     BayesianSMM,
     GaussianPosterior,
     TopicClassifier,
     UncertainGaussianClassifier,
     load_corpus,
 )
+from docsigma_paper import NVDM, SMM
 
 N_WORDS = 60
 N_DOCUMENTS = 20

@@ -1,0 +1,443 @@
+"""Word counts that stay on disk and are read a few documents at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from docsigma.counts._base import Counts
+from docsigma.counts.vocabulary import Vocabulary
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["CONFIG", "FORMAT", "SCHEMA_VERSION", "DiskCounts", "is_counts_folder"]
+
+FORMAT = "docsigma-counts"
+SCHEMA_VERSION = 2
+CONFIG = "config.json"
+# What each array must have besides its type; the counts take the smallest that fits.
+DTYPES = {
+    "indptr.npy": ("int64",),
+    "indices.npy": ("int32",),
+    "data.npy": ("uint8", "uint16", "float32"),
+    "n_tokens.npy": ("float64",),
+    "word_totals.npy": ("float64",),
+    "n_unknown.npy": ("int64",),
+    "labels.npy": ("int32",),
+    "ids.npy": ("uint8",),
+    "ids_indptr.npy": ("int64",),
+}
+REQUIRED = ("indptr.npy", "indices.npy", "data.npy", "n_tokens.npy", "word_totals.npy")
+# Documents after which mapped pages are let go: neighbours on the disk ...
+RUN = 8192
+# ... and documents that lie apart, each of which maps some pages around it.
+SCATTERED = 256
+# Bytes of a file that are read at once to verify it.
+CHUNK = 2**24
+
+
+class DiskCounts(Counts):
+    """Counts in a folder that :class:`CountsWriter` wrote, documents in rows.
+
+    The folder has the three arrays of a CSR matrix as ``.npy`` files, which are
+    mapped while documents are read and let go at once: memory does not grow with the
+    corpus. What is kept is the description of the folder, and `n_tokens` and such
+    once they are asked for.
+
+    Parameters
+    ----------
+    folder : path
+        Its description is read and the sizes of its files are checked.
+
+    Raises
+    ------
+    InputError
+        If a file is missing, damaged, of a wrong size, of another version, or not
+        ours.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from docsigma.counts import CountsWriter
+    >>> folder = Path(tempfile.mkdtemp()) / "weather"
+    >>> with CountsWriter(folder, n_features=2) as writer:
+    ...     writer.add(sparse.csr_matrix([[2, 0], [0, 1], [4, 4]]))
+    >>> counts = DiskCounts(folder)
+    >>> counts
+    DiskCounts(3 documents x 2 words)
+    >>> counts[1:].toarray()
+    array([[0., 1.],
+           [4., 4.]], dtype=float32)
+    >>> counts[[2, 0]].toarray()
+    array([[4., 4.],
+           [2., 0.]], dtype=float32)
+    >>> counts.n_tokens, counts.word_totals
+    (array([2., 1., 8.]), array([6., 5.]))
+    """
+
+    in_memory = False
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        if not self.folder.is_dir():
+            raise InputError(f"there is no folder {self.folder}")
+        source = self.folder / CONFIG
+        state = _load_config(source)
+        if state.get("format") != FORMAT:
+            raise InputError(
+                f"{source} does not describe counts: its format is "
+                f"{state.get('format')!r}, not {FORMAT!r}"
+            )
+        if state.get("schema_version") != SCHEMA_VERSION:
+            from docsigma import __version__
+
+            raise InputError(
+                f"{self.folder} has counts of schema version "
+                f"{state.get('schema_version')}, this docsigma ({__version__}) reads "
+                f"version {SCHEMA_VERSION}: make it again with `docsigma count`"
+            )
+        try:
+            self._files = {
+                str(name): (_whole(entry["bytes"]), str(entry["sha256"]))
+                for name, entry in state["files"].items()
+            }
+            self.n_documents = _whole(state["n_documents"])
+            self.n_features = _whole(state["n_features"])
+            self.nnz = _whole(state["nnz"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"{source} is damaged: {error!r}") from error
+        for name in (*REQUIRED, *self._files):
+            if name not in self._files or Path(name).name != name:
+                raise InputError(
+                    f"{source} is damaged: it lists {', '.join(self._files) or 'none'}"
+                    f" as its files, {name} must be one of them and without folder"
+                )
+        self._check_sizes()
+        self._check_headers()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Documents and words."""
+        return self.n_documents, self.n_features
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all files."""
+        return sum(size for size, _ in self._files.values())
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that the folder holds, in hex; reads no counts."""
+        return hashlib.sha256(repr(sorted(self._files.items())).encode()).hexdigest()
+
+    @cached_property
+    def n_tokens(self) -> NDArray[np.float64]:
+        """Tokens of each document."""
+        return np.array(self._open("n_tokens.npy"))
+
+    @cached_property
+    def word_totals(self) -> NDArray[np.float64]:
+        """Tokens of each word."""
+        return np.array(self._open("word_totals.npy"))
+
+    @cached_property
+    def n_unknown(self) -> NDArray[np.int64]:
+        """Tokens of each document that are none of the words; 0 where not noted."""
+        if "n_unknown.npy" not in self._files:
+            return np.zeros(self.n_documents, dtype=np.int64)
+        return np.array(self._open("n_unknown.npy"))
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary | None:
+        """The words of the columns, if known."""
+        if "vocabulary.json" not in self._files:
+            return None
+        vocabulary = Vocabulary.from_dict(self._json("vocabulary.json"))
+        if len(vocabulary) != self.n_features:
+            raise InputError(
+                f"{self.folder / 'vocabulary.json'} has {len(vocabulary)} words, but "
+                f"the counts have {self.n_features} columns"
+            )
+        return vocabulary
+
+    @cached_property
+    def classes(self) -> list[str]:
+        """The labels that occur, in the order they came in."""
+        if "classes.json" not in self._files:
+            return []
+        classes = self._json("classes.json")
+        if not isinstance(classes, list):
+            raise InputError(f"{self.folder / 'classes.json'} is damaged: no list")
+        return [str(name) for name in classes]
+
+    @cached_property
+    def label_codes(self) -> NDArray[np.int32]:
+        """The number in `classes` of each document's label, -1 where it has none."""
+        if "labels.npy" not in self._files:
+            return np.full(self.n_documents, -1, dtype=np.int32)
+        codes = np.array(self._open("labels.npy"))
+        low, high = int(codes.min(initial=-1)), int(codes.max(initial=-1))
+        if low < -1 or high >= len(self.classes):
+            raise InputError(
+                f"{self.folder / 'labels.npy'} is damaged: it has label "
+                f"{low if low < -1 else high} of {len(self.classes)}"
+            )
+        return codes
+
+    def labels(self, rows: Any = slice(None)) -> list[str | None] | None:
+        """Return the labels of documents, None where one has none; None without any."""
+        if not self.classes:
+            return None
+        names = [*self.classes, None]  # -1 is the last
+        return [names[code] for code in self.label_codes[rows].tolist()]
+
+    def ids(self, rows: Any = slice(None)) -> list[str]:
+        """Return the names of documents; without names their numbers, from 1."""
+        numbers = self._row_numbers(rows)
+        if "ids.npy" not in self._files:
+            return [str(number + 1) for number in numbers.tolist()]
+        starts, lengths = self._extents("ids_indptr.npy", "ids.npy", numbers)
+        names = self._open("ids.npy")
+        found = []
+        for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+            name = names[start : start + length].tobytes()
+            found.append(name.decode("utf-8", "surrogatepass"))
+        return found
+
+    def __repr__(self) -> str:
+        return f"DiskCounts({self.n_documents} documents x {self.n_features} words)"
+
+    def __getitem__(
+        self, rows: slice | Sequence[int] | NDArray[np.integer] | NDArray[np.bool_]
+    ) -> sparse.csr_matrix:
+        wanted = self._row_numbers(rows)
+        if np.all(wanted[:-1] <= wanted[1:]):
+            return self._read(wanted)
+        order = np.argsort(wanted, kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        found = self._read(wanted[order])[place]
+        found.has_canonical_format = True
+        return found
+
+    def verify(self) -> None:
+        """Read every file and compare its checksum.
+
+        Raises
+        ------
+        InputError
+            If a file is not the one that was written.
+        """
+        self._check_sizes()
+        for name, (_, expected) in self._files.items():
+            found = hashlib.sha256()
+            with (self.folder / name).open("rb") as handle:
+                if name.endswith(".npy"):
+                    # Of an array without its header, which is written last.
+                    handle.seek(self._open(name).offset)
+                while chunk := handle.read(CHUNK):
+                    found.update(chunk)
+            if found.hexdigest() != expected:
+                raise InputError(
+                    f"{self.folder / name} is damaged: its checksum is "
+                    f"{found.hexdigest():.8}..., {CONFIG} says {expected:.8}..."
+                )
+
+    def _row_numbers(self, rows: Any) -> NDArray[np.int64]:
+        n = self.n_documents
+        if isinstance(rows, slice):
+            return np.arange(*rows.indices(n), dtype=np.int64)
+        wanted = np.asarray(rows)
+        if wanted.size == 0:
+            return np.empty(0, dtype=np.int64)
+        if wanted.ndim != 1 or wanted.dtype.kind not in "iub":
+            raise TypeError(
+                "counts are taken by a slice, whole numbers or a mask, "
+                f"got {rows!r:.80}; for one document use [i:i + 1]"
+            )
+        if wanted.dtype.kind == "b":
+            if len(wanted) != n:
+                raise IndexError(f"the mask has {len(wanted)} entries for {n} rows")
+            return np.flatnonzero(wanted)
+        wanted = wanted.astype(np.int64)
+        low, high = int(wanted.min()), int(wanted.max())
+        if low < -n or high >= n:
+            wrong = low if low < -n else high
+            raise IndexError(f"there is no row {wrong} in {n} rows")
+        return np.where(wanted < 0, wanted + n, wanted)
+
+    def _read(self, rows: NDArray[np.int64]) -> sparse.csr_matrix:
+        """Read rows in the order of the disk."""
+        starts, lengths = self._extents("indptr.npy", "indices.npy", rows)
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        nnz = int(indptr[-1])
+        indices = np.empty(nnz, dtype=np.int32)
+        data = np.empty(nnz, dtype=np.float32)
+        columns, values = self._open("indices.npy"), self._open("data.npy")
+        for some in _pieces(rows):
+            into = slice(indptr[some.start], indptr[some.stop])
+            if _neighbours(rows[some]):
+                first = int(starts[some.start])
+                where: Any = slice(first, first + into.stop - into.start)
+            else:
+                shift = starts[some] - indptr[some]
+                where = np.repeat(shift, lengths[some])
+                where += np.arange(into.start, into.stop)
+            indices[into], data[into] = columns[where], values[where]
+            self._check_indices(indices[into])
+            _let_go(columns, values)
+        if nnz < 2**31:
+            indptr = indptr.astype(np.int32)
+        shape = (len(rows), self.n_features)
+        counts = sparse.csr_matrix((data, indices, indptr), shape=shape, copy=False)
+        counts.has_canonical_format = True
+        return counts
+
+    def _extents(
+        self, pointers: str, target: str, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where rows start in an array and how many entries they have."""
+        bounds = self._open(pointers)
+        size = len(self._open(target))
+        starts, ends = np.empty_like(rows), np.empty_like(rows)
+        for some in _pieces(rows):
+            if _neighbours(rows[some]):
+                first = int(rows[some.start])
+                both = bounds[first : first + some.stop - some.start + 1]
+                starts[some], ends[some] = both[:-1], both[1:]
+            else:
+                starts[some], ends[some] = bounds[rows[some]], bounds[rows[some] + 1]
+            _let_go(bounds)
+        bad = (starts < 0) | (ends < starts) | (ends > size)
+        if bad.any():
+            at = int(np.argmax(bad))
+            raise InputError(
+                f"{self.folder / pointers} is damaged: a document has the entries "
+                f"{starts[at]} to {ends[at]} of {size}"
+            )
+        return starts, ends - starts
+
+    def _check_indices(self, indices: NDArray[np.int32]) -> None:
+        # A column out of range would be memory out of range in compiled code.
+        low, high = int(indices.min(initial=0)), int(indices.max(initial=0))
+        if low < 0 or high >= self.n_features:
+            raise InputError(
+                f"{self.folder / 'indices.npy'} is damaged: it has column "
+                f"{low if low < 0 else high} of {self.n_features}"
+            )
+
+    def _open(self, name: str) -> np.memmap[Any, Any]:
+        """Map an array for as long as the caller holds it."""
+        try:
+            array: np.memmap[Any, Any] = np.load(self.folder / name, mmap_mode="r")
+        except (OSError, ValueError, EOFError) as error:
+            self._check_sizes()
+            raise InputError(f"{self.folder / name} is damaged: {error}") from error
+        return array
+
+    def _check_sizes(self) -> None:
+        """Check that each file is there and has its size."""
+        for name, (expected, _) in self._files.items():
+            try:
+                size = (self.folder / name).stat().st_size
+            except OSError as error:
+                raise InputError(
+                    f"{self.folder} is damaged: it has no {name} "
+                    f"({error.strerror or error})"
+                ) from error
+            if size != expected:
+                raise InputError(
+                    f"{self.folder / name} is damaged: it has {size} bytes, "
+                    f"{CONFIG} says {expected}"
+                )
+
+    def _check_headers(self) -> None:
+        """Check that each array has the type and the length that fit the others."""
+        n = self.n_documents
+        lengths = {"indptr.npy": n + 1, "indices.npy": self.nnz, "data.npy": self.nnz}
+        lengths |= {"word_totals.npy": self.n_features, "ids_indptr.npy": n + 1}
+        for name, dtypes in DTYPES.items():
+            if name not in self._files:
+                continue
+            array = self._open(name)
+            length = lengths.get(name, len(array) if name == "ids.npy" else n)
+            if array.dtype.name not in dtypes or array.shape != (length,):
+                raise InputError(
+                    f"{self.folder / name} is damaged: it has {array.dtype.name} of "
+                    f"the shape {array.shape}, {CONFIG} says {' or '.join(dtypes)} of "
+                    f"the shape {(length,)}"
+                )
+
+    def _json(self, name: str) -> Any:
+        try:
+            return json.loads((self.folder / name).read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{self.folder / name} is damaged: {error}") from error
+
+
+def is_counts_folder(path: str | os.PathLike[str]) -> bool:
+    """Whether a folder calls itself one of counts, whole or damaged.
+
+    Examples
+    --------
+    >>> is_counts_folder("no-such-folder")
+    False
+    """
+    try:
+        return _load_config(Path(path) / CONFIG).get("format") == FORMAT
+    except InputError:
+        return False
+
+
+def _load_config(source: Path) -> dict[str, Any]:
+    try:
+        state = json.loads(source.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{source.parent} is no folder of counts: it has no {source.name}"
+        ) from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{source} is damaged: {error}") from error
+    if not isinstance(state, dict):
+        raise InputError(f"{source} is damaged: it holds no JSON object")
+    return state
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{value!r} is not a number of things")
+    return value
+
+
+def _neighbours(rows: NDArray[np.int64]) -> bool:
+    """Whether sorted rows follow each other without a gap or a repetition."""
+    if len(rows) == 0 or rows[-1] - rows[0] != len(rows) - 1:
+        return False
+    return bool(np.all(np.diff(rows) == 1))
+
+
+def _pieces(rows: NDArray[np.int64]) -> list[slice]:
+    """Divide rows into pieces that map few pages at once."""
+    step = RUN if _neighbours(rows) else SCATTERED
+    stops = range(step, len(rows) + step, step)
+    return [slice(stop - step, min(stop, len(rows))) for stop in stops]
+
+
+def _let_go(*arrays: np.memmap[Any, Any]) -> None:
+    """Give mapped pages back, so that they do not count as memory of this process."""
+    for array in arrays:
+        if isinstance(array.base, mmap.mmap) and hasattr(array.base, "madvise"):
+            array.base.madvise(mmap.MADV_DONTNEED)

@@ -1,0 +1,80 @@
+"""Counts with their words in the order of frequency, a prefix at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+
+from docsigma.counts.memory import as_counts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from docsigma.counts._base import Counts
+
+__all__ = ["SortedCounts", "log_unigram"]
+
+
+class SortedCounts:
+    """Word counts, commonest word first.
+
+    Parameters
+    ----------
+    counts : csr_matrix or Counts
+        The documents.
+    """
+
+    def __init__(self, counts: sp.csr_matrix | Counts) -> None:
+        self._counts = as_counts(counts)
+        self.n_documents, self.n_features = self._counts.shape
+        self.tokens = self._counts.n_tokens
+        totals = self._counts.word_totals
+        self.order: NDArray[np.intp] = np.argsort(-totals, kind="stable")
+        self._rank = np.empty(self.n_features, dtype=np.int64)
+        self._rank[self.order] = np.arange(self.n_features)
+        self.totals: NDArray[np.float64] = totals[self.order]
+        self.in_memory = self._counts.in_memory
+        # Sorted once where all rows are at hand, else as they are read.
+        self._sorted = self._sort(self._counts[:]) if self.in_memory else None
+
+    def _sort(self, counts: sp.csr_matrix) -> sp.csr_matrix:
+        moved = sp.csr_matrix(
+            (counts.data.copy(), self._rank[counts.indices], counts.indptr.copy()),
+            shape=counts.shape,
+        )
+        moved.sort_indices()
+        return moved
+
+    def batch(self, rows: NDArray[np.intp], n_words: int) -> sp.csr_matrix:
+        """Return the counts of some documents for the `n_words` commonest words."""
+        counts = (
+            self._sort(self._counts[rows])
+            if self._sorted is None
+            else self._sorted[rows]
+        )
+        return counts if n_words == self.n_features else counts[:, :n_words]
+
+    def covering(self, part: float) -> int:
+        """Return how many of the commonest words hold that part of the tokens."""
+        covered = np.cumsum(self.totals)
+        return int(np.searchsorted(covered, part * covered[-1])) + 1
+
+
+def log_unigram(
+    word_totals: NDArray[np.float64], smoothing: float = 1e-3
+) -> NDArray[np.float64]:
+    r"""Return the log probability of each word, finite for words never seen.
+
+    A word that never occurs gets `smoothing` of a token, the rest stays exact
+    up to the normaliser.
+
+    Examples
+    --------
+    >>> np.exp(log_unigram(np.array([3.0, 1.0]))).round(3).tolist()
+    [0.75, 0.25]
+    """
+    totals = np.maximum(word_totals, smoothing)
+    result: NDArray[np.float64] = np.log(totals) - np.log(totals.sum())
+    return result

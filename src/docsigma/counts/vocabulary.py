@@ -1,0 +1,487 @@
+"""Text to counts: which words are counted, and how a text is cut into words."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass, fields
+from functools import cached_property
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
+
+from docsigma.counts._analysis import TOKEN_PATTERN, build_analyzer
+from docsigma.counts._checks import check_counts, check_words
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from docsigma.corpora.documents import Documents
+
+__all__ = ["CountedDocuments", "Vocabulary", "WordFrequencies"]
+
+
+@dataclass(frozen=True, eq=False)
+class CountedDocuments:
+    """Word counts of documents, and how much of each document they leave out.
+
+    Attributes
+    ----------
+    counts : csr_matrix of float32, shape (n_documents, n_features)
+        Counts of the vocabulary's words, indices sorted.
+    n_tokens : ndarray of int64, shape (n_documents,)
+        Tokens of each document that are in the vocabulary.
+    n_unknown : ndarray of int64, shape (n_documents,)
+        Tokens of each document that are not.
+
+    Examples
+    --------
+    >>> counted = Vocabulary.from_words(["sun", "rain"]).count(["rain and rain"])
+    >>> counted.n_tokens, counted.n_unknown
+    (array([2]), array([1]))
+    """
+
+    counts: sparse.csr_matrix
+    n_tokens: NDArray[np.int64]
+    n_unknown: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, counts: sparse.csr_matrix) -> CountedDocuments:
+        """Take counts of which no token is left out, and check them."""
+        checked = check_counts(counts)
+        return cls(checked, _row_sums(checked), np.zeros(checked.shape[0], np.int64))
+
+    def __len__(self) -> int:
+        return int(self.n_tokens.shape[0])
+
+
+class _Tally:
+    """An analyzer that notes how many tokens each text has, known or not."""
+
+    def __init__(self, analyze: Callable[[str], list[str]]) -> None:
+        self.analyze = analyze
+        self.lengths: list[int] = []
+
+    def __call__(self, text: str) -> list[str]:
+        tokens = self.analyze(text)
+        self.lengths.append(len(tokens))
+        return tokens
+
+    def counted(self, counts: sparse.csr_matrix) -> CountedDocuments:
+        counts.sort_indices()
+        n_tokens = _row_sums(counts)
+        return CountedDocuments(
+            counts, n_tokens, np.asarray(self.lengths, dtype=np.int64) - n_tokens
+        )
+
+
+def _row_sums(counts: sparse.csr_matrix) -> NDArray[np.int64]:
+    return np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel().astype(np.int64)
+
+
+@dataclass(frozen=True, repr=False)
+class Vocabulary:
+    r"""The words that are counted, and how a text is cut into words.
+
+    The settings are those of scikit-learn's ``CountVectorizer`` and mean the same.
+    An instance never changes; two are equal if words and settings are.
+
+    Attributes
+    ----------
+    words : tuple of str
+        Word of each column.
+    lowercase : bool
+    token_pattern : str
+    ngram_range : tuple of two int
+    strip_accents : {"ascii", "unicode"} or None
+    stop_words : "english", tuple of str or None
+    analyzer : {"word", "char", "char_wb"}
+
+    Examples
+    --------
+    >>> texts = ["the sun and the rain", "rain or sun"]
+    >>> vocabulary = Vocabulary.from_texts(texts)
+    >>> vocabulary.words
+    ('rain', 'sun')
+    >>> vocabulary.count(["Sun, sun, clouds"]).counts.toarray()
+    array([[0., 2.]], dtype=float32)
+    """
+
+    words: tuple[str, ...]
+    lowercase: bool = True
+    token_pattern: str = TOKEN_PATTERN
+    ngram_range: tuple[int, int] = (1, 1)
+    strip_accents: str | None = None
+    stop_words: str | tuple[str, ...] | None = None
+    analyzer: str = "word"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "words", check_words(self.words, name="the vocabulary")
+        )
+        if isinstance(self.stop_words, list | set | frozenset | np.ndarray):
+            object.__setattr__(self, "stop_words", tuple(sorted(self.stop_words)))
+        if isinstance(self.ngram_range, list):
+            object.__setattr__(self, "ngram_range", tuple(self.ngram_range))
+        build_analyzer(self.settings)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The analysis settings, by the names ``CountVectorizer`` has for them."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name != "words"
+        }
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the words, in hex: equal for equal columns.
+
+        Examples
+        --------
+        >>> Vocabulary.from_words(["sun", "rain"]).digest[:12]
+        'e212386d65bd'
+        """
+        joined = "\n".join(self.words).encode("utf-8", "surrogatepass")
+        return hashlib.sha256(joined).hexdigest()
+
+    @classmethod
+    def from_words(cls, words: Iterable[str]) -> Vocabulary:
+        """Make a vocabulary of given words, in their order, with default settings.
+
+        Examples
+        --------
+        >>> Vocabulary.from_words(["sun", "rain"])
+        Vocabulary(2 words)
+        """
+        return cls(check_words(words, name="the vocabulary"))
+
+    @classmethod
+    def from_texts(cls, texts: Iterable[str], **settings: Any) -> Vocabulary:
+        """Make a vocabulary of the words of `texts`; settings as in `fit_count`."""
+        return cls.fit_count(texts, **settings)[0]
+
+    @classmethod
+    def fit_count(
+        cls, texts: Iterable[str], **settings: Any
+    ) -> tuple[Vocabulary, CountedDocuments]:
+        """Make a vocabulary of `texts` and count them, in one pass over the texts.
+
+        Parameters
+        ----------
+        texts : iterable of str
+        **settings
+            Those of :class:`WordFrequencies`: ``min_df``, ``max_df`` and
+            ``max_features`` choose the words; ``lowercase``, ``stop_words``,
+            ``token_pattern``, ``ngram_range`` and ``strip_accents`` cut the texts.
+
+        Raises
+        ------
+        InputError
+            If no word is left, or a setting is not valid.
+
+        Examples
+        --------
+        >>> vocabulary, counted = Vocabulary.fit_count(["a sun", "no sun"], min_df=2)
+        >>> vocabulary.words, counted.n_tokens, counted.n_unknown
+        (('sun',), array([1, 1]), array([0, 1]))
+        """
+        frequencies = WordFrequencies(**settings)
+        tally = _Tally(frequencies.analyze)
+        every_word = CountVectorizer(analyzer=tally, dtype=np.float32)
+        try:
+            counts = sparse.csr_matrix(every_word.fit_transform(_texts(texts)))
+        except InputError:
+            raise
+        except ValueError as error:  # not one token
+            raise InputError(
+                f"none of the {len(tally.lengths)} texts has a word to count"
+            ) from error
+        words = every_word.get_feature_names_out().tolist()
+        frequencies.add_counts(words, counts)
+        vocabulary = frequencies.vocabulary()
+        if len(vocabulary) < len(words):
+            columns = [every_word.vocabulary_[word] for word in vocabulary.words]
+            counts = counts[:, columns]
+        return vocabulary, tally.counted(counts)
+
+    @classmethod
+    def from_vectorizer(cls, vectorizer: Any) -> Vocabulary:
+        """Take words and settings of a fitted ``CountVectorizer``.
+
+        Raises
+        ------
+        InputError
+            If it is not fitted, or depends on what cannot be saved: functions of its
+            own, files as input; or if it does not count (``binary=True``).
+        """
+        if not isinstance(vectorizer, CountVectorizer):
+            kind = type(vectorizer).__name__
+            raise InputError(f"`vectorizer` must be a CountVectorizer, got {kind}")
+        for option in ("analyzer", "tokenizer", "preprocessor", "strip_accents"):
+            if callable(getattr(vectorizer, option)):
+                raise InputError(
+                    f"`vectorizer` has a function as `{option}`, which cannot be saved"
+                )
+        if type(vectorizer).build_analyzer is not CountVectorizer.build_analyzer:
+            raise InputError("`vectorizer` has its own build_analyzer: cannot be saved")
+        if vectorizer.binary or vectorizer.input != "content":
+            raise InputError(
+                "`vectorizer` must count texts: binary=False and input='content', got "
+                f"binary={vectorizer.binary} and input={vectorizer.input!r}"
+            )
+        try:
+            words = tuple(map(str, vectorizer.get_feature_names_out()))
+        except (NotFittedError, ValueError) as error:
+            raise InputError(
+                "`vectorizer` is not fitted: call its fit first"
+            ) from error
+        names = [field.name for field in fields(cls) if field.name != "words"]
+        return cls(words, **{name: getattr(vectorizer, name) for name in names})
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Vocabulary:
+        """Make the vocabulary that `to_dict` described.
+
+        Raises
+        ------
+        InputError
+            If `state` is damaged: an entry missing, unknown or of a wrong kind.
+        """
+        names = [field.name for field in fields(cls)]
+        if not hasattr(state, "keys") or set(state) != set(names):
+            found = sorted(map(str, state)) if hasattr(state, "keys") else state
+            raise InputError(
+                f"a saved vocabulary must have the entries {names}, got {found!r:.200}"
+            )
+        values = dict(state)
+        for name in ("words", "ngram_range", "stop_words"):
+            if isinstance(values[name], list):
+                values[name] = tuple(values[name])
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe words and settings by what JSON can hold.
+
+        Examples
+        --------
+        >>> vocabulary = Vocabulary.from_words(["sun", "rain"])
+        >>> vocabulary.to_dict()["words"]
+        ['sun', 'rain']
+        >>> Vocabulary.from_dict(vocabulary.to_dict()) == vocabulary
+        True
+        """
+        state = {"words": self.words, **self.settings}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in state.items()
+        }
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self)} words)"
+
+    def vectorizer(self) -> CountVectorizer:
+        """Return a ``CountVectorizer`` with these words, ready to transform."""
+        settings = self.settings
+        if isinstance(self.stop_words, tuple):
+            settings["stop_words"] = list(self.stop_words)
+        return CountVectorizer(vocabulary=list(self.words), **settings)
+
+    def count(self, texts: Iterable[str]) -> CountedDocuments:
+        """Count the vocabulary's words in `texts`, and the tokens that are others.
+
+        Raises
+        ------
+        InputError
+            If `texts` is one string, or an entry is not a string.
+        """
+        tally = _Tally(build_analyzer(self.settings))
+        counter = CountVectorizer(
+            vocabulary=self._columns, analyzer=tally, dtype=np.float32
+        )
+        counts = counter.transform(_texts(texts))
+        return tally.counted(sparse.csr_matrix(counts))
+
+    def count_documents(self, documents: Documents) -> CountedDocuments:
+        """Count documents that are texts, or fit counts to these words.
+
+        Counts with named columns are matched by word, and tokens of other words are
+        unknown. Counts without names must have as many columns as there are words.
+
+        Raises
+        ------
+        InputError
+            If the number of columns does not fit; the sentence has both numbers.
+        """
+        if documents.texts is not None:
+            return self.count(documents.texts)
+        assert documents.counts is not None
+        counted = CountedDocuments.of(documents.counts)
+        counts = counted.counts
+        if documents.words is None:
+            if counts.shape[1] != len(self):
+                raise InputError(
+                    f"the counts{_of(documents.source)} have {counts.shape[1]} columns "
+                    f"but the vocabulary has {len(self)} words"
+                )
+        elif tuple(documents.words) != self.words:
+            return self._match(counts, documents.words)
+        return counted
+
+    def _match(self, counts: sparse.csr_matrix, words: list[str]) -> CountedDocuments:
+        target = np.array([self._columns.get(word, -1) for word in words], dtype=int)
+        known = np.flatnonzero(target >= 0)
+        move = sparse.csr_matrix(
+            (np.ones(len(known), dtype=np.float32), (known, target[known])),
+            shape=(len(words), len(self)),
+        )
+        matched = sparse.csr_matrix(counts @ move)
+        matched.sort_indices()
+        n_tokens = _row_sums(matched)
+        return CountedDocuments(matched, n_tokens, _row_sums(counts) - n_tokens)
+
+    @cached_property
+    def _columns(self) -> dict[str, int]:
+        return {word: column for column, word in enumerate(self.words)}
+
+
+class WordFrequencies:
+    """In how many documents each word is, to choose a vocabulary by.
+
+    The texts may come in blocks. Memory grows with the number of different words,
+    not with the number of documents.
+
+    Parameters
+    ----------
+    min_df, max_df : int or float
+        Keep words in at least, at most, that many documents (int) or that share of
+        the documents (float).
+    max_features : int, optional
+        Keep only that many words, the most frequent ones.
+    lowercase, stop_words, token_pattern, ngram_range, strip_accents
+        As in ``CountVectorizer``.
+
+    Raises
+    ------
+    InputError
+        If a setting is not valid.
+
+    Examples
+    --------
+    >>> frequencies = WordFrequencies(min_df=2)
+    >>> frequencies.add(["sun and rain", "sun"])
+    >>> frequencies.add(["hail and snow"])
+    >>> frequencies.vocabulary().words
+    ('and', 'sun')
+    """
+
+    def __init__(
+        self,
+        *,
+        min_df: float = 2,
+        max_df: float = 1.0,
+        max_features: int | None = None,
+        lowercase: bool = True,
+        stop_words: str | Iterable[str] | None = None,
+        token_pattern: str = TOKEN_PATTERN,
+        ngram_range: tuple[int, int] = (1, 1),
+        strip_accents: str | None = None,
+    ) -> None:
+        self.settings: dict[str, Any] = {
+            "lowercase": lowercase,
+            "token_pattern": token_pattern,
+            "ngram_range": ngram_range,
+            "strip_accents": strip_accents,
+            "stop_words": stop_words
+            if stop_words is None or isinstance(stop_words, str)
+            else tuple(sorted(stop_words)),
+        }
+        self.analyze = build_analyzer({**self.settings, "analyzer": "word"})
+        self.limits: dict[str, Any] = {
+            "min_df": min_df,
+            "max_df": max_df,
+            "max_features": max_features,
+        }
+        try:
+            CountVectorizer(**self.limits)._validate_params()
+        except ValueError as error:
+            raise InputError(f"the limits are not valid: {error}") from error
+        self.n_documents = 0
+        self._documents: Counter[str] = Counter()
+        self._tokens: Counter[str] = Counter()
+
+    def add(self, texts: Iterable[str]) -> None:
+        """Count the words of more texts."""
+        for text in texts:
+            tokens = self.analyze(text)
+            self._tokens.update(tokens)
+            self._documents.update(set(tokens))
+            self.n_documents += 1
+
+    def add_counts(self, words: Sequence[str], counts: sparse.csr_matrix) -> None:
+        """Add texts that are counted already: all their words, one per column."""
+        having = np.bincount(counts.indices, minlength=len(words))
+        totals = np.asarray(counts.sum(axis=0)).ravel()
+        self._documents.update(dict(zip(words, having.tolist(), strict=True)))
+        self._tokens.update(dict(zip(words, totals.tolist(), strict=True)))
+        self.n_documents += counts.shape[0]
+
+    def vocabulary(self) -> Vocabulary:
+        """Return the words within the limits, sorted.
+
+        Raises
+        ------
+        InputError
+            If no word is left.
+        """
+        if not self._documents:
+            raise InputError(
+                f"none of the {self.n_documents} texts has a word to count"
+            )
+        limit = self.limits["max_features"]
+        low, high = self._share("min_df"), self._share("max_df")
+        words = sorted(w for w, n in self._documents.items() if low <= n <= high)
+        if not words:
+            raise InputError(
+                f"no vocabulary from {self.n_documents} texts with "
+                f"`min_df`={self.limits['min_df']}, `max_df`={self.limits['max_df']}, "
+                f"`max_features`={limit}: no word is in {low:g} to {high:g} of them"
+            )
+        if limit is not None and len(words) > limit:
+            # float32 and this sort: words of one frequency are then chosen as
+            # scikit-learn chooses them.
+            tokens = np.array([self._tokens[word] for word in words], dtype=np.float32)
+            words = [words[i] for i in np.sort(np.argsort(-tokens)[:limit])]
+        return Vocabulary(tuple(words), **self.settings)
+
+    def _share(self, name: str) -> float:
+        value = self.limits[name]
+        return float(value if isinstance(value, Integral) else value * self.n_documents)
+
+
+def _of(source: str) -> str:
+    return f" of {source}" if source else ""
+
+
+def _texts(texts: Iterable[object]) -> Iterator[str]:
+    if isinstance(texts, str) or not hasattr(texts, "__iter__"):
+        kind = type(texts).__name__
+        raise InputError(f"`texts` must be a list of strings, got one {kind}")
+    for number, text in enumerate(texts, start=1):
+        if not isinstance(text, str):
+            raise InputError(
+                f"document {number} of `texts` must be a string, "
+                f"got {type(text).__name__}"
+            )
+        yield text

@@ -1,0 +1,216 @@
+"""Newton's method with exact second derivatives, for documents that resist."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from docsigma.estep.curvature import eigen
+from docsigma.objective import ExpectedLse, document_bound, kl_divergence
+from docsigma.posteriors.diagonal import Diagonal, DiagonalGaussians
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from docsigma.likelihoods import DocumentLikelihood
+    from docsigma.objective import Model
+
+__all__ = ["ExactNewton", "Point"]
+
+# Numbers of probabilities held at once: 128 MiB.
+BLOCK = 2**24
+# Eigenvalues of the scaled curvature are at least this, for steps of finite length.
+LEAST_CURVATURE = 1e-6
+# A variance falls by no more than this part of itself in a step.
+LARGEST_FALL = 0.9
+# A step must gain this part of what the curvature promises.
+LEAST_GAIN = 1e-4
+# Halvings until a step is given up.
+HALVINGS = 30
+
+
+class Point(NamedTuple):
+    """What is moved, all of shape (n, K) and float64."""
+
+    mean: Tensor
+    variance: Tensor
+    centre: Tensor
+
+    @property
+    def q(self) -> DiagonalGaussians:
+        """The posteriors."""
+        return DiagonalGaussians.of_precision(self.mean, 1 / self.variance)
+
+    def moved(self, step: Tensor) -> Point:
+        """Return the point `step` away, of shape (n, 3 K)."""
+        parts = step.tensor_split(3, dim=1)
+        return Point(*(own + part for own, part in zip(self, parts, strict=True)))
+
+    def rows(self, rows: Tensor) -> Point:
+        """Return the points of some documents."""
+        return Point(*(part[rows] for part in self))
+
+    def where(self, condition: Tensor, other: Point) -> Point:
+        """Return this point where `condition` (n, 1) holds, else `other`."""
+        both = zip(self, other, strict=True)
+        return Point(*(mine.where(condition, theirs) for mine, theirs in both))
+
+
+class ExactNewton:
+    r"""Joint steps in mean :math:`\nu`, variance :math:`v` and centre :math:`a`.
+
+    With the tilted probabilities :math:`\hat\theta` of
+    :class:`~docsigma.objective.ExpectedLse` and the word features
+    :math:`u = [t, t^2]`, the derivatives of the exponents in all three are linear in u,
+
+    .. math::
+        \partial_\nu = t, \qquad \partial_v = \tfrac12 t^2 - a t, \qquad
+        \partial_a = -v t,
+
+    so that one covariance of u per document, :math:`V (2K)^2` operations, gives the
+    curvature. The bound is concave in the mean and the variance together, and in the
+    centre alone, but not in all three: eigenvalues of the wrong sign are turned, which
+    leads away from saddle points. Steps in the mean, the variance and the centre one
+    after the other creep along such places for hundreds of passes.
+
+    Parameters
+    ----------
+    likelihood : DocumentLikelihood
+        The documents, of a likelihood that is linear.
+    model : Model
+        Words with point loadings, and the prior.
+    """
+
+    def __init__(self, likelihood: DocumentLikelihood, model: Model) -> None:
+        self.likelihood = likelihood
+        self.model = model.to(model.columns.new_zeros(0, dtype=torch.float64))
+        self.lse = ExpectedLse(self.model, Diagonal())
+        self.precision = self.model.prior.matrix(self.model.columns)
+        self.tokens = likelihood.counts.n_tokens.double()
+        self.projected = likelihood.projected.double()
+
+    def climb(
+        self, point: Point, max_iter: int, tol: float
+    ) -> tuple[Point, Tensor, Tensor]:
+        """Step until every document's next step is shorter than `tol`.
+
+        Lengths are as for :func:`~docsigma.estep.newton.infer`.
+
+        Returns
+        -------
+        tuple of a Point and two Tensors of shape (n,)
+            Where each document ends, how many steps it took, and whether it converged.
+        """
+        best = Point(*(part.clone() for part in point))
+        n_iter = torch.zeros_like(self.tokens, dtype=torch.int64)
+        converged = torch.zeros_like(n_iter, dtype=torch.bool)
+        moving = torch.arange(len(n_iter), device=n_iter.device)
+        some, value = self, self.bound(point)
+        for _ in range(max_iter):
+            step, promised, length = some._step(point)
+            done = length < tol
+            n_iter[moving] += 1
+            converged[moving] = done
+            if done.any():
+                moving, going = moving[~done], torch.nonzero(~done)[:, 0]
+                if len(going) == 0:
+                    break
+                some, value = some._select(going), value[going]
+                point, step = point.rows(going), step[going]
+                promised = promised[going]
+            point, value = some._search(point, value, step, promised)
+            for whole, part in zip(best, point, strict=True):
+                whole[moving] = part
+        return best, n_iter, converged
+
+    def _select(self, rows: Tensor) -> ExactNewton:
+        some = copy.copy(self)
+        some.likelihood = self.likelihood.select(rows)
+        some.tokens, some.projected = self.tokens[rows], self.projected[rows]
+        return some
+
+    def _step(self, point: Point) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the next step, the gain it promises, and its length."""
+        gradient, curvature = self._derivatives(point)
+        variance = point.variance
+        scale = torch.cat([variance.sqrt(), variance, variance.rsqrt()], dim=1)
+        values, vectors = eigen(scale[:, :, None] * curvature * scale[:, None, :])
+        values = values.abs().clamp(min=LEAST_CURVATURE)
+        along = (vectors.mT @ (scale * gradient)[:, :, None])[:, :, 0]
+        step = (vectors @ (along / values)[:, :, None])[:, :, 0]
+        parts = torch.stack(step.tensor_split(3, dim=1))
+        length = parts.square().mean(dim=2).sqrt().amax(dim=0)
+        return scale * step, (along.square() / values).sum(dim=1), length
+
+    def bound(self, point: Point) -> Tensor:
+        """Return the bound per document."""
+        q = point.q
+        inputs, words = q.tilted(point.centre), self.lse.words
+        exponents = [
+            torch.logsumexp(some @ words.loadings.t() + words.bias, dim=1)
+            for some in self._blocks(inputs)
+        ]
+        lse = torch.cat(exponents) + 0.5 * q.square(point.centre)
+        terms = self.likelihood.at(point.mean, lse)
+        return document_bound(terms.value, kl_divergence(q, self.model.prior))
+
+    def _blocks(self, rows: Tensor) -> list[Tensor]:
+        size = max(1, BLOCK // len(self.model.bias))
+        return [rows[start : start + size] for start in range(0, len(rows), size)]
+
+    def _derivatives(self, point: Point) -> tuple[Tensor, Tensor]:
+        """Return the gradient (n, 3 K) and minus the matrix of second derivatives."""
+        mean, variance, centre = point
+        words, k = self.lse.words, mean.shape[1]
+        first, spread = [], []
+        for some in self._blocks(point.q.tilted(centre)):
+            theta = torch.softmax(some @ words.loadings.t() + words.bias, dim=1)
+            first.append(theta @ words.loadings)
+            for weights, average in zip(theta, first[-1], strict=True):
+                away = words.loadings - average
+                spread.append(away.t() @ (weights[:, None] * away))
+        expected, square = torch.cat(first).tensor_split([k], dim=1)
+        away = centre - expected
+        slope = torch.cat(
+            [expected, 0.5 * square - centre * expected + 0.5 * centre**2], dim=1
+        )
+        slope = torch.cat([slope, variance * away], dim=1)
+        # Derivatives of the exponents by [t, t**2].
+        jacobian = mean.new_zeros(len(mean), 3 * k, 2 * k)
+        which = torch.arange(k, device=mean.device)
+        jacobian[:, which, which] = 1.0
+        jacobian[:, k + which, which] = -centre
+        jacobian[:, k + which, k + which] = 0.5
+        jacobian[:, 2 * k + which, which] = -variance
+        curvature = jacobian @ torch.stack(spread) @ jacobian.mT
+        curvature[:, k + which, 2 * k + which] += away
+        curvature[:, 2 * k + which, k + which] += away
+        curvature[:, 2 * k + which, 2 * k + which] += variance
+        curvature = self.tokens[:, None, None] * curvature
+        curvature[:, :k, :k] += self.precision
+        curvature[:, k + which, k + which] += 0.5 / variance.square()
+        prior = self.model.prior
+        gradient = -self.tokens[:, None] * slope
+        gradient[:, :k] += self.projected - prior.penalty_gradient(mean)
+        gradient[:, k : 2 * k] += 0.5 * (1 / variance - prior.diagonal)
+        return gradient, curvature
+
+    def _search(
+        self, point: Point, value: Tensor, step: Tensor, promised: Tensor
+    ) -> tuple[Point, Tensor]:
+        """Go as far as the bound rises by a fair part of what was promised."""
+        k = point.mean.shape[1]
+        fall = (-step[:, k : 2 * k] / point.variance).amax(dim=1)
+        size = torch.where(fall > LARGEST_FALL, LARGEST_FALL / fall, 1.0)
+        # The promise cannot be kept closer than the bound is rounded.
+        rounding = torch.finfo(value.dtype).eps * 8 * self.tokens
+        for _ in range(HALVINGS):
+            trial = point.moved(size[:, None] * step)
+            found = self.bound(trial)
+            better = found >= value + LEAST_GAIN * size * promised - rounding
+            if better.all():
+                break
+            size = torch.where(better, size, 0.5 * size)
+        return trial.where(better[:, None], point), torch.where(better, found, value)

@@ -1,0 +1,67 @@
+"""How posteriors are found: each number with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["NewtonSettings", "RefineSettings"]
+
+
+@dataclass(frozen=True)
+class NewtonSettings:
+    """How the loop steps; the defaults hold for every corpus tried."""
+
+    # Documents at once: their logits of one tile of words fill the cache.
+    chunk: int = 4096
+    # A GPU wants many: starting a kernel takes longer than a small one runs.
+    gpu_chunk: int = 2**17
+    # Part of a Newton step taken while nothing is known of the true curvature.
+    damping: float = 0.8
+    # Bounds on that part, once two gradients have shown the curvature.
+    shortest_length: float = 0.3
+    longest_length: float = 2.0
+    # And a little less than what they show, for the curvature changes on the way.
+    caution: float = 0.9
+    # Longest step, in standard deviations of the prior.
+    reach: float = 3.0
+    # A step that lowers the bound is halved until it is this short; then the document
+    # stays where it is.
+    shortest_step: float = 1.0 / 64
+    # What the centre of the bound has to gain counts this much for convergence.
+    centre_weight: float = 1.0
+    # Documents still open at this pass converge slowly: from then on steps are
+    # extrapolated from the last ones.
+    patience: int = 12
+    # Those still open at this pass get exact second derivatives.
+    exact_from: int = 40
+    # But in so many dimensions at the most: such a step costs as much as K / 2 passes.
+    exact_components: int = 32
+    # A block is cut down to its open documents when they are fewer than this part.
+    alive: float = 0.7
+    # From a vocabulary this large, the first steps see the frequent words only.
+    large_vocabulary: int = 2**14
+    # How many steps those are; not measured, and not done, on a GPU.
+    frequent_steps: int = 2
+    # The frequent words: one in so many. They hold most of the tokens.
+    frequent_part: int = 4
+    # Up to this many tokens the deterministic bound may be loose, and where few
+    # directions hold the uncertainty draws finish the document.
+    few_tokens: int = 6
+
+
+@dataclass(frozen=True)
+class RefineSettings:
+    """When and how draws finish a document."""
+
+    # Part of the bound that draws must promise, by `looseness`, before they are made.
+    worth_trying: float = 0.002
+    # Draws to climb on; where other draws disagree, the second number.
+    n_draws: tuple[int, ...] = (32, 256)
+    # Part of the bound by which the draws to climb on and other draws may disagree.
+    noise: float = 0.01
+    # Most steps.
+    max_iter: int = 40
+    # A gain on other draws, as a part of the bound, that is no accident.
+    worth_keeping: float = 0.001
+    # Points at once.
+    points: int = 1024

@@ -1,0 +1,56 @@
+"""Counts of a corpus's two parts, and how good a classifier's probabilities are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+
+from docsigma.counts import Vocabulary
+from docsigma.metrics.calibration import expected_calibration_error
+from docsigma.metrics.classification import accuracy, brier_score, cross_entropy
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+    from docsigma.corpora import Corpus
+
+__all__ = ["count_parts", "evaluate", "tfidf_baseline"]
+
+
+def count_parts(corpus: Corpus) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    """Count both parts of a corpus by the words of two training documents."""
+    train, test = corpus.train, corpus.test
+    if train.texts is not None:
+        words, counted = Vocabulary.fit_count(train.texts, min_df=2)
+        return counted.counts, words.count_documents(test).counts
+    assert train.counts is not None
+    assert test.counts is not None
+    return train.counts, test.counts
+
+
+def evaluate(log_proba: Any, labels: list[str], classes: Any) -> dict[str, float]:
+    """Return accuracy (per cent), cross-entropy (nats), Brier score and ECE."""
+    proba = np.exp(log_proba)
+    return {
+        "accuracy": 100 * accuracy(proba, labels, classes=classes),
+        "cross_entropy": cross_entropy(log_proba, labels, classes=classes, log=True),
+        "brier": brier_score(proba, labels, classes=classes),
+        "ece": expected_calibration_error(proba, labels, classes=classes),
+    }
+
+
+def tfidf_baseline(
+    train: sp.csr_matrix,
+    train_labels: list[str],
+    test: sp.csr_matrix,
+    test_labels: list[str],
+) -> dict[str, float]:
+    """Evaluate TF-IDF (sublinear) with logistic regression (C = 10) on counts."""
+    weights = TfidfTransformer(sublinear_tf=True).fit(train)
+    model = LogisticRegression(C=10, max_iter=1000)
+    model.fit(weights.transform(train), train_labels)
+    log_proba = model.predict_log_proba(weights.transform(test))
+    return evaluate(log_proba, test_labels, model.classes_)

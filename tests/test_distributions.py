@@ -1,0 +1,173 @@
+"""Two distributions: the core has nothing of the paper, and says where it is."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("hatchling")
+
+ROOT = Path(__file__).parents[1]
+SAVED = ROOT / "tests" / "data" / "saved-before"
+MOVED = {
+    *("smm", "nvdm", "nvdm_network", "nvdm_trainer", "ulmfit", "naive_bayes"),
+    *("_word_selection", "fisher", "switchboard", "reproduce", "topic_id"),
+    *("early_stopping", "cut_documents", "docsigma_paper"),
+}
+INSTALL = "in docsigma-paper: pip install docsigma-paper"
+
+
+def build(source: Path, folder: Path) -> Path:
+    """Build a wheel as a release does, without a network."""
+    options = ("--no-deps", "--no-build-isolation", "--no-index", "--quiet")
+    command = [sys.executable, "-m", "pip", "wheel", *options, "--wheel-dir", folder]
+    done = subprocess.run(
+        [*command, source], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(ROOT, tmp_path_factory.mktemp("core"))
+
+
+@pytest.fixture(scope="module")
+def core_alone(core: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a folder of packages: all that are installed, and the core's wheel."""
+    folder = tmp_path_factory.mktemp("packages")
+    for package in Path(sysconfig.get_path("purelib")).iterdir():
+        if "docsigma" not in package.name and package.suffix != ".pth":
+            (folder / package.name).symlink_to(package)
+    with zipfile.ZipFile(core) as wheel:
+        wheel.extractall(folder)
+    return folder
+
+
+def run_alone(packages: Path, program: str) -> subprocess.CompletedProcess[str]:
+    # -S: no site-packages, and so nothing of the editable installation.
+    return subprocess.run(
+        [sys.executable, "-S", "-c", program],
+        env=os.environ | {"PYTHONPATH": str(packages)},
+        cwd=packages,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_core_wheel_has_nothing_of_the_paper(core: Path) -> None:
+    with zipfile.ZipFile(core) as wheel:
+        names = wheel.namelist()
+        parts = {Path(part).stem for name in names for part in Path(name).parts}
+        sources = {n: wheel.read(n).decode() for n in names if n.endswith(".py")}
+    assert "bayesian_smm" in parts
+    assert parts & MOVED == set()
+    imports = re.compile(r"^\s*(from|import) docsigma_paper", re.MULTILINE)
+    assert [name for name, text in sources.items() if imports.search(text)] == []
+
+
+def test_the_wheel_of_the_paper_joins_the_core(tmp_path: Path) -> None:
+    with zipfile.ZipFile(build(ROOT / "paper", tmp_path)) as wheel:
+        names = wheel.namelist()
+        (file,) = (name for name in names if name.endswith("entry_points.txt"))
+        joined = configparser.ConfigParser()
+        joined.optionxform = str  # type: ignore[assignment]
+        joined.read_string(wheel.read(file).decode())
+    parts = {Path(part).stem for name in names for part in Path(name).parts}
+    assert parts >= MOVED
+    assert set(joined["docsigma.commands"]) == {"reproduce"}
+    assert set(joined["docsigma.models"]) == {"SMM", "NVDM"}
+    assert len(joined["docsigma.corpora"]) == 4
+    for section in joined.sections():
+        for target in joined[section].values():
+            assert f"{target.split(':')[0].replace('.', '/')}.py" in names
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "from docsigma import {}",
+        "import docsigma; docsigma.{}",
+    ],
+)
+@pytest.mark.parametrize(
+    "name", ["SMM", "NVDM", "SelectedNaiveBayes", "ULMFiTClassifier"]
+)
+def test_a_class_of_the_paper_says_what_to_install(
+    core_alone: Path, program: str, name: str
+) -> None:
+    done = run_alone(core_alone, program.format(name))
+    said = f"{name} is {INSTALL}, then `from docsigma_paper import {name}`"
+    assert done.stderr.splitlines()[-1] == f"ImportError: {said}"
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("load_corpus('switchboard')", "the corpus `switchboard` is"),
+        ("load_corpus('fisher-asr')", "the corpus `fisher-asr` is"),
+        (f"load_model({str(SAVED / 'smm')!r})", "of the kind SMM, which is"),
+        (f"load_model({str(SAVED / 'nvdm')!r})", "of the kind NVDM, which is"),
+    ],
+)
+def test_a_name_of_the_paper_says_what_to_install(
+    core_alone: Path, program: str, said: str
+) -> None:
+    program = f"from docsigma import load_corpus, load_model; {program}"
+    last = run_alone(core_alone, program).stderr.splitlines()[-1]
+    assert last.startswith("docsigma.exceptions.InputError: ")
+    assert last.endswith(f"{said} {INSTALL}")
+
+
+@pytest.mark.parametrize("arguments", [[], ["convergence", "--quick"], ["--help"]])
+def test_reproduce_says_what_to_install(core_alone: Path, arguments: list[str]) -> None:
+    program = "from docsigma.cli.__main__ import main; main({})"
+    done = run_alone(core_alone, program.format(["reproduce", *arguments]))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == f"docsigma: the command `reproduce` is {INSTALL}\n"
+
+
+def test_help_is_listed_without_torch_and_without_what_is_missing(
+    core_alone: Path,
+) -> None:
+    program = """
+import sys
+from docsigma.cli.__main__ import main
+try:
+    main(["--help"])
+finally:
+    assert "torch" not in sys.modules
+"""
+    alone = run_alone(core_alone, program)
+    assert alone.returncode == 0, alone.stderr
+    assert "reproduce" not in alone.stdout
+    both = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert both.returncode == 0, both.stderr
+    assert "reproduce" in both.stdout
+
+
+def test_the_core_alone_fits_saves_and_loads(core_alone: Path, tmp_path: Path) -> None:
+    program = f"""
+from docsigma import BayesianSMM, load_corpus, load_model
+from docsigma.corpora import available_corpora
+counts = load_corpus("synthetic", n_train=20, n_test=5).train.counts
+BayesianSMM(2, max_iter=2, random_state=0).fit(counts).save({str(tmp_path / "m")!r})
+print(type(load_model({str(tmp_path / "m")!r})).__name__)
+print(len(available_corpora()))
+"""
+    done = run_alone(core_alone, program)
+    assert done.stdout.split() == ["BayesianSMM", "4"], done.stderr

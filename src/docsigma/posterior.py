@@ -179,13 +179,7 @@ class GaussianPosterior:
         return GaussianPosterior(**arrays, prior=self.prior if prior is None else prior)
 
     def require_prior(self) -> GaussianPrior:
-        """Return the prior.
-
-        Raises
-        ------
-        InputError
-            If the posterior carries none.
-        """
+        """Return the prior; an InputError if the posterior carries none."""
         if self.prior is None:
             raise InputError(
                 "this posterior does not carry the prior it was made under: add it "
@@ -194,13 +188,7 @@ class GaussianPosterior:
         return self.prior
 
     def require_tokens(self) -> Array:
-        """Return the number of known tokens of each document.
-
-        Raises
-        ------
-        InputError
-            If the posterior carries none.
-        """
+        """Return the known tokens per document; an InputError if it carries none."""
         if self.n_tokens is None:
             raise InputError(
                 "this posterior does not carry the number of known tokens per "

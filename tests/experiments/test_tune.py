@@ -187,6 +187,10 @@ def test_the_command_refuses_in_one_sentence(tmp_path, capsys):
         ("--out", "found.journal", "found.journal is the name of a journal"),
         ("--words", "a,b", "--words must be whole numbers with commas, got 'a,b'"),
         ("--words", "1,5", "`synthetic` has no option `words`"),
+        ("--l1", "1", "--l1 must be two numbers with a comma, got '1'"),
+        ("--l1", "3,1", "--l1 must be the least and the greatest"),
+        ("--l1", "0,1", "finite, got '0,1'"),
+        ("--prior-precision", "1,inf", "--prior-precision must be the least"),
     ],
 )
 def test_what_cannot_be_searched_leaves_nothing(
@@ -210,24 +214,6 @@ def test_the_command_searches_without_labels_for_perplexity(tmp_path, capsys):
     found = json.loads(out.read_text())
     assert found["corpus"] == "synthetic"
     assert {"seconds", "date", "machine", "versions"} <= set(found)
-
-
-@pytest.mark.parametrize(
-    ("option", "text", "said"),
-    [
-        ("--l1", "1", "must be two numbers with a comma"),
-        ("--l1", "3,1", "must be the least and the greatest"),
-        ("--l1", "0,1", "must be the least and the greatest"),
-        ("--prior-precision", "1,inf", "must be the least and the greatest"),
-    ],
-)
-def test_ranges_that_are_none_are_refused(option, text, said, tmp_path, capsys):
-    out = tmp_path / "found.json"
-    sentence = refuse(capsys, "tune", "synthetic", "--out", out, option, text)
-    assert option in sentence
-    assert said in sentence
-    assert repr(text) in sentence
-    assert not out.exists()
 
 
 def test_the_command_keeps_its_ranges(tmp_path, capsys):

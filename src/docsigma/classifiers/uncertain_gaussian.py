@@ -65,8 +65,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         `fit`. A posterior with ``mean`` and ``variance`` or ``covariance`` has its
         uncertainty whatever the layout.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or None
-        Class priors; the array follows the sorted classes, None is
-        ``"empirical"``: the classes' shares of the training weight.
+        Class priors, as for :class:`GaussianLinearClassifier`.
     regularization : float
         Eigenvalues of the within-class covariance, each feature scaled to
         variance 1, are raised to this floor, in every M-step. (A feature whose
@@ -86,16 +85,12 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels of the classes.
-    class_weight_ : ndarray of shape (n_classes,)
-        Total training weight of each class.
-    class_prior_, log_prior_ : ndarray of shape (n_classes,)
-        Prior probabilities and their logarithms.
+    classes_, class_weight_, class_prior_, log_prior_ : ndarray of shape (n_classes,)
+        Labels, weights and priors, as of :class:`GaussianLinearClassifier`.
     means_ : ndarray of shape (n_classes, n_components)
         Class means :math:`\mu_\ell`.
     covariance_, precision_ : ndarray of shape (n_components, n_components)
-        Shared within-class covariance :math:`D^{-1}` and precision :math:`D`.
+        Within-class covariance :math:`D^{-1}` and precision :math:`D`.
     log_likelihood_history_ : ndarray
         Mean log likelihood per document under GLC's solution and after each
         step that was kept; it never falls.
@@ -173,15 +168,8 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
             Means, with variances after them if `layout` says so; or an object whose
             attributes are ``mean`` and either ``variance`` (documents x components)
             or ``covariance`` (documents x components x components).
-        y : array-like of shape (n_documents,)
-            Labels: strings or integers.
-        sample_weight : array-like of shape (n_documents,), optional
-            A weight of 2 counts a document twice, one of 0 leaves it out.
-
-        Returns
-        -------
-        self
-            The trained classifier.
+        y, sample_weight
+            Labels and weights, as for :class:`GaussianLinearClassifier`.
         """
         if is_posterior(X):
             if y is None:

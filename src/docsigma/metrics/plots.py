@@ -139,6 +139,8 @@ def plot_risk_coverage(
 ) -> Figure:
     """Draw the error rate against the share of documents that are answered.
 
+    There is one line per classifier.
+
     Parameters
     ----------
     probabilities : array-like of shape (n_documents, n_classes) or mapping
@@ -147,11 +149,6 @@ def plot_risk_coverage(
         As for :func:`~docsigma.metrics.classification.accuracy`.
     title : str, optional
         Heading of the figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        With one line per classifier.
     """
     named = probabilities if hasattr(probabilities, "items") else {"": probabilities}
     figure = new_figure(5.6, 4.2)
@@ -183,17 +180,14 @@ def plot_confusion_matrix(
 ) -> Figure:
     """Draw which classes are taken for which; rows are true and add up to 100%.
 
+    The figure grows with the number of classes.
+
     Parameters
     ----------
     probabilities, labels, classes
         As for :func:`~docsigma.metrics.classification.accuracy`.
     title : str, optional
         Heading of the figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure; it grows with the number of classes.
     """
     values, codes = check_probabilities(probabilities, labels, classes)
     n = values.shape[1]
@@ -237,6 +231,8 @@ def plot_cross_entropy_by_length(
 ) -> Figure:
     """Draw cross-entropy against document length, in bins of equally many documents.
 
+    Whiskers are twice the standard error of the mean.
+
     Parameters
     ----------
     log_probabilities : array-like of shape (n_documents, n_classes) or mapping
@@ -249,11 +245,6 @@ def plot_cross_entropy_by_length(
         Number of bins.
     title : str, optional
         Heading of the figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure; whiskers are twice the standard error of the mean.
     """
     several = hasattr(log_probabilities, "items")
     named = log_probabilities if several else {"": log_probabilities}

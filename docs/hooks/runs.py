@@ -90,4 +90,5 @@ def _python(body: str, namespace: dict[str, Any]) -> str:
     with contextlib.redirect_stdout(stream):
         exec(compile(body, "<page>", "exec"), namespace)
     output = stream.getvalue().rstrip()
-    return f"```python\n{body}```\n\n```text\n{output}\n```"
+    shown = f"```python\n{body}```"
+    return f"{shown}\n\n```text\n{output}\n```" if output else shown

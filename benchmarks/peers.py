@@ -6,8 +6,8 @@ r"""docsigma and its peers on the same counts, in one go.
 Each system runs in a process of its own, one after another, with the same number of
 threads: seconds to fit, documents per second to embed, peak memory, and how well
 logistic regression does on the embeddings. Both parts are embedded as new documents
-are, except for `pv-dbow-own`, whose classifier learns from the vectors that training left, as
-gensim's users do. The ratios are to docsigma's fast solver.
+are, except for `pv-dbow-own`, whose classifier learns from the vectors that training
+left, as gensim's users do. The ratios are to docsigma's fast solver.
 """
 
 from __future__ import annotations

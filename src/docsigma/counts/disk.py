@@ -208,8 +208,8 @@ class DiskCounts(Counts):
         numbers = self._row_numbers(rows)
         if "ids.npy" not in self._files:
             return [str(number + 1) for number in numbers.tolist()]
-        starts, lengths = self._extents("ids_indptr.npy", "ids.npy", numbers)
         names = self._open("ids.npy")
+        starts, lengths = self._extents("ids_indptr.npy", len(names), numbers)
         found = []
         for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
             name = names[start : start + length].tobytes()
@@ -280,7 +280,7 @@ class DiskCounts(Counts):
 
     def _read(self, rows: NDArray[np.int64]) -> sparse.csr_matrix:
         """Read rows in the order of the disk."""
-        starts, lengths = self._extents("indptr.npy", "indices.npy", rows)
+        starts, lengths = self._extents("indptr.npy", self.nnz, rows)
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         nnz = int(indptr[-1])
         indices = np.empty(nnz, dtype=np.int32)
@@ -306,11 +306,10 @@ class DiskCounts(Counts):
         return counts
 
     def _extents(
-        self, pointers: str, target: str, rows: NDArray[np.int64]
+        self, pointers: str, size: int, rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where rows start in an array and how many entries they have."""
+        """Return where rows start among `size` entries and how many they have."""
         bounds = self._open(pointers)
-        size = len(self._open(target))
         starts, ends = np.empty_like(rows), np.empty_like(rows)
         for some in _pieces(rows):
             if _neighbours(rows[some]):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from docsigma.cli import _common
+from docsigma.cli._common import option
 from docsigma.cli._tables import check_table, open_table
 
 if TYPE_CHECKING:
@@ -15,16 +14,14 @@ if TYPE_CHECKING:
     from docsigma.posterior import GaussianPosterior
 
 
+@_common.reads_documents()
 def embed(
     model: _common.ModelFolder,
     docs: _common.DocumentsArgument,
-    out: Annotated[Path, typer.Option(help="File to write: .parquet, .npz or .jsonl.")],
-    split: _common.SplitOption = _common.Split.test,
-    text_column: _common.TextColumn = "text",
-    label_column: _common.LabelColumn = "label",
-    id_column: _common.IdColumn = "id",
-    vocabulary: _common.VocabularyFile = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or auto.")] = None,
+    out: Annotated[Path, option("File to write: .parquet, .npz or .jsonl.")],
+    *,
+    reader: _common.DocumentOptions,
+    device: Annotated[str | None, option("cpu, cuda or auto.")] = None,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Infer the Gaussian of each document and write it to a file.
@@ -36,22 +33,17 @@ def embed(
     """
     check_table(out)
     smm = _common.load_model(model, device)
-    reader = _common.DocumentOptions(
-        text_column, label_column, id_column, vocabulary, split
-    )
     report = {"file": str(out)} | _embed(smm, reader.count(docs, smm), out)
-    if as_json:
-        _common.print_json(report)
-        return
-    rows = _common.table(f"{docs} -> {out}", "what", ">value")
-    rows.add_row("documents", _common.number(report["n_documents"], 0))
-    rows.add_row("size of an embedding", str(report["n_components"]))
-    rows.add_row("known tokens", _common.number(report["n_tokens"], 0))
-    rows.add_row("unknown tokens", _common.number(report["n_unknown"], 0))
-    rows.add_row("documents with no known word", _common.number(report["n_empty"], 0))
-    if report["mean_total_variance"] is not None:
-        rows.add_row("mean total variance", f"{report['mean_total_variance']:.3f}")
-    _common.show(rows)
+    variance = report["mean_total_variance"]
+    rows = {
+        "documents": report["n_documents"],
+        "size of an embedding": str(report["n_components"]),
+        "known tokens": report["n_tokens"],
+        "unknown tokens": report["n_unknown"],
+        "documents with no known word": report["n_empty"],
+        "mean total variance": None if variance is None else f"{variance:.3f}",
+    }
+    _common.print_report(report, as_json, f"{docs} -> {out}", rows)
 
 
 def _embed(smm: CountModel, source: _common.CountedSource, out: Path) -> dict[str, Any]:

@@ -1,15 +1,15 @@
-"""Checks of the arrays that a Gaussian is made of."""
+"""Types of arrays, and checks of those that a Gaussian is made of."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from docsigma.exceptions import InputError
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+Floats = NDArray[np.float64]
 
 
 def floats(name: str, values: ArrayLike, n_dimensions: int) -> NDArray[Any]:

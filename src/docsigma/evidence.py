@@ -181,10 +181,6 @@ def estimate_evidence(
     first_chunk : int, default=0
         Number of the first chunk of :func:`chunk_rows` documents, for callers that
         bring a corpus in pieces: the draws are then those of the whole.
-
-    Returns
-    -------
-    Evidence
     """
     if estimator not in _FUNCTIONS:
         known = ", ".join(ESTIMATORS)

@@ -10,20 +10,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from docsigma._files import atomic_folder
 from docsigma._tensors import read_tensors, write_tensors
 from docsigma.exceptions import InputError
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping
-
 
 SCHEMA_VERSION = 1
 # Checkpoints are for the version that wrote them: their random numbers and arrays are

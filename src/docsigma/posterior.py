@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,11 +13,6 @@ from docsigma._array_checks import check_all, check_shape, floats
 from docsigma._tensors import read_tensors, write_tensors
 from docsigma.exceptions import InputError
 from docsigma.gaussian_prior import GaussianPrior
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping, Sequence
-
 
 Array = NDArray[np.floating[Any]]
 KIND = "gaussian-posterior"
@@ -158,20 +155,11 @@ class GaussianPosterior:
         return np.asarray(np.linalg.slogdet(self.covariance.astype(np.float64))[1])
 
     def replace(
-        self,
-        *,
-        prior: GaussianPrior | None = None,
-        n_tokens: ArrayLike | None = None,
+        self, *, prior: GaussianPrior | None = None, n_tokens: ArrayLike | None = None
     ) -> GaussianPosterior:
         """Return the same Gaussians with another prior or other numbers of tokens.
 
         What is None stays as it is.
-
-        Examples
-        --------
-        >>> q = GaussianPosterior([[0.0], [0.1]], [[1.0], [0.5]])
-        >>> q.replace(n_tokens=[0, 12]).n_tokens.tolist()
-        [0.0, 12.0]
         """
         arrays = self._rows()
         if n_tokens is not None:
@@ -179,13 +167,7 @@ class GaussianPosterior:
         return GaussianPosterior(**arrays, prior=self.prior if prior is None else prior)
 
     def require_prior(self) -> GaussianPrior:
-        """Return the prior.
-
-        Raises
-        ------
-        InputError
-            If the posterior carries none.
-        """
+        """Return the prior, or raise an InputError if the posterior carries none."""
         if self.prior is None:
             raise InputError(
                 "this posterior does not carry the prior it was made under: add it "
@@ -194,13 +176,7 @@ class GaussianPosterior:
         return self.prior
 
     def require_tokens(self) -> Array:
-        """Return the number of known tokens of each document.
-
-        Raises
-        ------
-        InputError
-            If the posterior carries none.
-        """
+        """Return the known tokens per document; an InputError if it carries none."""
         if self.n_tokens is None:
             raise InputError(
                 "this posterior does not carry the number of known tokens per "
@@ -260,30 +236,13 @@ class GaussianPosterior:
         return result
 
     def entropy(self) -> Array:
-        """Return the differential entropy per document, in nats.
-
-        Examples
-        --------
-        >>> GaussianPosterior([[0.0]], [[1.0]]).entropy().round(4).tolist()
-        [1.4189]
-        """
+        """Return the differential entropy per document, in nats."""
         constant = self.n_components * (np.log(2 * np.pi) + 1.0)
         result: Array = 0.5 * (constant + self._log_determinant())
         return result
 
     def draws(self, n_draws: int, random_state: int | None = None) -> Array:
-        """Draw embeddings.
-
-        Returns
-        -------
-        array of shape (n_draws, n_documents, n_components)
-
-        Examples
-        --------
-        >>> q = GaussianPosterior([[0.0, 5.0]], [[1.0, 0.01]])
-        >>> q.draws(1000, random_state=0).shape
-        (1000, 1, 2)
-        """
+        """Return draws of embeddings: draws x documents x components."""
         if n_draws < 1:
             raise InputError(f"`n_draws` must be at least 1, got {n_draws}")
         random = np.random.default_rng(random_state)
@@ -302,12 +261,6 @@ class GaussianPosterior:
 
         Priors must be equal. The result has a prior, and numbers of tokens, if all of
         `parts` have.
-
-        Examples
-        --------
-        >>> q = GaussianPosterior([[0.0]], [[1.0]])
-        >>> len(GaussianPosterior.concatenate([q, q, q]))
-        3
         """
         if not parts:
             raise InputError("there are no posteriors to concatenate")
@@ -347,14 +300,7 @@ class GaussianPosterior:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, ArrayLike]) -> GaussianPosterior:
-        """Make a posterior of what :meth:`to_arrays` returned; other names are ignored.
-
-        Examples
-        --------
-        >>> arrays = {"mean": [[0.0]], "variance": [[0.5]], "n_tokens": [7]}
-        >>> GaussianPosterior.from_arrays(arrays).n_tokens.tolist()
-        [7.0]
-        """
+        """Make a posterior of what :meth:`to_arrays` returned; other names are ignored."""
         if "mean" not in arrays:
             raise InputError(f"no `mean` among the arrays {sorted(arrays)}")
         prior = None

@@ -4,48 +4,39 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
+from docsigma._array_checks import Floats
 from docsigma.exceptions import InputError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
 class TrainingLabels:
     """Labels of the documents that count, that is, whose weight is not zero.
 
-    Attributes
-    ----------
-    classes : ndarray of shape (n_classes,)
-        Sorted names of the classes.
-    codes : ndarray of shape (n_kept,)
-        Index of each kept document's class.
-    weights : ndarray of shape (n_kept,)
-        Positive weights of the kept documents.
-    kept : ndarray of shape (n_kept,)
-        Rows of the kept documents.
+    `classes` are sorted, `codes` are the kept documents' places in it, `weights` are
+    positive, and `kept` holds the rows of the kept documents.
     """
 
     classes: NDArray[Any]
     codes: NDArray[np.intp]
-    weights: NDArray[np.float64]
+    weights: Floats
     kept: NDArray[np.intp]
 
     @property
-    def class_weights(self) -> NDArray[np.float64]:
+    def class_weights(self) -> Floats:
         """Total weight of each class."""
         totals = np.bincount(self.codes, self.weights, minlength=len(self.classes))
         return np.asarray(totals, dtype=np.float64)
 
     @property
-    def membership(self) -> NDArray[np.float64]:
+    def membership(self) -> Floats:
         """Weights as a matrix, classes x documents; times X it gives sums per class."""
         matrix = np.zeros((len(self.classes), len(self.codes)))
         matrix[self.codes, np.arange(len(self.codes))] = self.weights
@@ -96,9 +87,7 @@ def encode(y: Any, classes: NDArray[Any], n_documents: int) -> NDArray[np.intp]:
         ) from None
 
 
-def resolve_priors(
-    priors: Any, class_weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def resolve_priors(priors: Any, class_weights: Floats) -> Floats:
     """Return class priors, given as ``None``, a rule's name or an array.
 
     ``"empirical"``, which None means too, or ``"uniform"``.
@@ -125,28 +114,13 @@ def resolve_priors(
 
 
 def extend_priors(
-    rule: Any,
-    old: NDArray[np.float64],
-    class_weights: NDArray[np.float64],
-    new: Any = None,
-) -> NDArray[np.float64]:
+    rule: Any, old: Floats, class_weights: Floats, new: Any = None
+) -> Floats:
     """Return class priors after new classes were added to the old ones.
 
-    Parameters
-    ----------
-    rule : None, str or array
-        The `priors` that the classifier was made with.
-    old : ndarray of shape (n_old,)
-        Priors of the classes there were.
-    class_weights : ndarray of shape (n_old + n_new,)
-        Total weight of all classes, new ones last.
-    new : array-like of shape (n_new,), optional
-        Priors wanted for the new classes; the old ones share what is left.
-
-    Returns
-    -------
-    ndarray of shape (n_old + n_new,)
-        Priors that add up to 1; old classes keep their proportions.
+    `rule` is the `priors` that the classifier was made with, and `class_weights` has the
+    new classes last. Priors wanted for the `new` classes leave the rest to the `old`
+    ones, which keep their proportions.
     """
     n_classes, n_new = len(class_weights), len(class_weights) - len(old)
     if new is not None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
+from docsigma._array_checks import Floats
 from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
 from docsigma.classifiers.logistic import CrossValidatedLogisticRegression
 from docsigma.classifiers.uncertain_gaussian import UncertainGaussianClassifier
@@ -16,11 +20,6 @@ from docsigma.persistence import StoredModel, read_model, write_model
 from docsigma.posterior import GaussianPosterior
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
     from docsigma.models._count_model import CountModel
 
 
@@ -116,9 +115,7 @@ class TopicClassifier:
             return self.model.transform(counts)
         return self.model.posterior(counts)
 
-    def predict_log_proba(
-        self, posterior: GaussianPosterior | NDArray[Any]
-    ) -> NDArray[np.float64]:
+    def predict_log_proba(self, posterior: GaussianPosterior | NDArray[Any]) -> Floats:
         """Return log probabilities of the classes for what :meth:`embed` returned."""
         features = self._features(posterior)
         return np.asarray(self.classifier.predict_log_proba(features))

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, validate_data
 
+from docsigma._array_checks import Floats
 from docsigma._devices import choose_device
 from docsigma.classifiers._base import BaseGaussianClassifier
 from docsigma.classifiers._covariance import feature_scale, floor_covariance
@@ -23,8 +24,6 @@ from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from docsigma.classifiers._expectation import Expectation
 
 
@@ -65,8 +64,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         `fit`. A posterior with ``mean`` and ``variance`` or ``covariance`` has its
         uncertainty whatever the layout.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or None
-        Class priors; the array follows the sorted classes, None is
-        ``"empirical"``: the classes' shares of the training weight.
+        Class priors, as for :class:`GaussianLinearClassifier`.
     regularization : float
         Eigenvalues of the within-class covariance, each feature scaled to
         variance 1, are raised to this floor, in every M-step. (A feature whose
@@ -86,16 +84,8 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels of the classes.
-    class_weight_ : ndarray of shape (n_classes,)
-        Total training weight of each class.
-    class_prior_, log_prior_ : ndarray of shape (n_classes,)
-        Prior probabilities and their logarithms.
-    means_ : ndarray of shape (n_classes, n_components)
-        Class means :math:`\mu_\ell`.
-    covariance_, precision_ : ndarray of shape (n_components, n_components)
-        Shared within-class covariance :math:`D^{-1}` and precision :math:`D`.
+    classes_, class_weight_, class_prior_, log_prior_, means_, covariance_, precision_
+        As of :class:`GaussianLinearClassifier`.
     log_likelihood_history_ : ndarray
         Mean log likelihood per document under GLC's solution and after each
         step that was kept; it never falls.
@@ -142,7 +132,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
     }
     n_iter_: int
     converged_: bool
-    log_likelihood_history_: NDArray[np.float64]
+    log_likelihood_history_: Floats
 
     def __init__(
         self,
@@ -173,15 +163,8 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
             Means, with variances after them if `layout` says so; or an object whose
             attributes are ``mean`` and either ``variance`` (documents x components)
             or ``covariance`` (documents x components x components).
-        y : array-like of shape (n_documents,)
-            Labels: strings or integers.
-        sample_weight : array-like of shape (n_documents,), optional
-            A weight of 2 counts a document twice, one of 0 leaves it out.
-
-        Returns
-        -------
-        self
-            The trained classifier.
+        y, sample_weight
+            As for :class:`GaussianLinearClassifier`.
         """
         if is_posterior(X):
             if y is None:
@@ -217,9 +200,9 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         self,
         documents: UncertainDocuments,
         labels: TrainingLabels,
-        means: NDArray[np.float64],
-        covariance: NDArray[np.float64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        means: Floats,
+        covariance: Floats,
+    ) -> tuple[Floats, Floats]:
         """Raise the likelihood until it gains less than `tol`."""
         class_weights = labels.class_weights
         device = choose_device(self.device)
@@ -293,7 +276,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
             )
         return documents
 
-    def _check_array(self, X: Any) -> NDArray[np.float64]:
+    def _check_array(self, X: Any) -> Floats:
         # The names of the columns alone: their number gets a sentence of its own.
         validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
         X = check_array(
@@ -313,7 +296,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
             f"{needed} features as input{hint}"
         )
 
-    def _from_array(self, X: NDArray[np.float64]) -> UncertainDocuments:
+    def _from_array(self, X: Floats) -> UncertainDocuments:
         exact = self.layout == "mean"
         bad = np.argwhere(~np.isfinite(X))
         if len(bad):
@@ -329,7 +312,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
 
     def _estimate_means(
         self, documents: UncertainDocuments, labels: TrainingLabels
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         documents = documents.take(labels.kept)
         sums = labels.membership @ documents.mean
         means = sums / labels.class_weights[:, None]
@@ -341,8 +324,6 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         )
         return np.asarray(means + expectation.mean_step, dtype=np.float64)
 
-    def _log_densities(
-        self, documents: UncertainDocuments
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _log_densities(self, documents: UncertainDocuments) -> tuple[Floats, Floats]:
         device = choose_device(self.device)
         return log_densities(documents, self.means_, self.covariance_, device)

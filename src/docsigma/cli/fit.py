@@ -6,6 +6,7 @@ import contextlib
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,8 +18,6 @@ from docsigma.cli._settings import read_settings
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import scipy.sparse as sp
 
     from docsigma.counts import DiskCounts, Vocabulary

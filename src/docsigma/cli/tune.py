@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from docsigma.cli import _common
 from docsigma.cli._common import option
 from docsigma.exceptions import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def tune(
@@ -37,8 +35,7 @@ def tune(
         str, option("Weights of tokens, with commas: none, log-idf.")
     ] = "none",
     words: Annotated[
-        str | None,
-        option("First and last word of a window, where the corpus has it."),
+        str | None, option("First and last word of a window, where the corpus has it.")
     ] = None,
     hold_out: Annotated[
         str, option("Documents to judge by: random, or latest of each class.")

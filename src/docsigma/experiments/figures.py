@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from docsigma._files import atomic_file
 from docsigma.exceptions import InputError
@@ -12,11 +15,7 @@ from docsigma.metrics.plots import PALETTE as PALETTE  # for other figures
 from docsigma.metrics.plots import new_figure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from matplotlib.figure import Figure
-    from numpy.typing import ArrayLike
 
     from docsigma.posterior import GaussianPosterior
 
@@ -41,15 +40,7 @@ def save_figures(figures: Mapping[str, Figure], folder: Path) -> list[str]:
 
 
 def bound_over_time(history: Sequence[dict[str, Any]], n_tokens: int) -> Figure:
-    """Draw the bound per token, and the KL, over the seconds of a training.
-
-    Parameters
-    ----------
-    history : list of dict
-        ``history_`` of a model.
-    n_tokens : int
-        Tokens of the training corpus.
-    """
+    """Draw the bound per token, and the KL, over the seconds of a training."""
     figure, axes = blank()
     seconds = [row["seconds"] for row in history]
     bound = np.array([row["bound"] for row in history]) / n_tokens
@@ -70,17 +61,7 @@ def bound_over_time(history: Sequence[dict[str, Any]], n_tokens: int) -> Figure:
 def variance_against_length(
     posterior: GaussianPosterior, n_tokens: ArrayLike, prior_variance: float
 ) -> Figure:
-    """Draw total variance against document length: the paper's uncertainty figure.
-
-    Parameters
-    ----------
-    posterior : GaussianPosterior
-        Of the documents.
-    n_tokens : array of shape (n_documents,)
-        Their lengths, in known tokens.
-    prior_variance : float
-        Variance of the prior in each dimension.
-    """
+    """Draw total variance against document length: the paper's uncertainty figure."""
     figure, axes = blank()
     lengths = np.asarray(n_tokens)
     axes.scatter(
@@ -125,18 +106,8 @@ def document_map(
     discriminants of the means), so the ellipses are exact: a linear map of a
     Gaussian is a Gaussian.
 
-    Parameters
-    ----------
-    posterior : GaussianPosterior
-        Of the documents.
-    labels : sequence of str
-        One per document; decides the colours.
-    n_labels : int, default=7
-        How many of the most frequent labels are drawn.
-    n_ellipses : int, default=120
-        How many documents get an ellipse; more would hide each other.
-    random_state : int, default=0
-        Decides which.
+    Only the `n_labels` most frequent labels are drawn, and `n_ellipses` of their
+    documents, drawn by `random_state`, get an ellipse: more would hide each other.
     """
     from matplotlib.patches import Ellipse
     from sklearn.decomposition import PCA

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +14,6 @@ from docsigma.metrics.calibration import reliability_curve
 from docsigma.metrics.selective import risk_coverage_curve
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from matplotlib.figure import Figure
 
 
@@ -72,6 +71,8 @@ def plot_reliability(
 ) -> Figure:
     """Draw accuracy against confidence, above a histogram of the confidences.
 
+    As with all figures here, ``figure.savefig("reliability.png")`` writes it.
+
     Parameters
     ----------
     probabilities, labels, classes
@@ -80,11 +81,6 @@ def plot_reliability(
         Bins of equal width.
     title : str, optional
         Heading of the figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure; ``figure.savefig("reliability.png")`` writes it.
     """
     curve = reliability_curve(probabilities, labels, n_bins, classes=classes)
     figure = new_figure(5.0, 5.8)
@@ -139,6 +135,8 @@ def plot_risk_coverage(
 ) -> Figure:
     """Draw the error rate against the share of documents that are answered.
 
+    There is one line per classifier.
+
     Parameters
     ----------
     probabilities : array-like of shape (n_documents, n_classes) or mapping
@@ -147,11 +145,6 @@ def plot_risk_coverage(
         As for :func:`~docsigma.metrics.classification.accuracy`.
     title : str, optional
         Heading of the figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        With one line per classifier.
     """
     named = probabilities if hasattr(probabilities, "items") else {"": probabilities}
     figure = new_figure(5.6, 4.2)
@@ -175,11 +168,7 @@ def plot_risk_coverage(
 
 
 def plot_confusion_matrix(
-    probabilities: Any,
-    labels: Any,
-    *,
-    classes: Any = None,
-    title: str | None = None,
+    probabilities: Any, labels: Any, *, classes: Any = None, title: str | None = None
 ) -> Figure:
     """Draw which classes are taken for which; rows are true and add up to 100%.
 
@@ -189,11 +178,6 @@ def plot_confusion_matrix(
         As for :func:`~docsigma.metrics.classification.accuracy`.
     title : str, optional
         Heading of the figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure; it grows with the number of classes.
     """
     values, codes = check_probabilities(probabilities, labels, classes)
     n = values.shape[1]
@@ -237,6 +221,8 @@ def plot_cross_entropy_by_length(
 ) -> Figure:
     """Draw cross-entropy against document length, in bins of equally many documents.
 
+    Whiskers are twice the standard error of the mean.
+
     Parameters
     ----------
     log_probabilities : array-like of shape (n_documents, n_classes) or mapping
@@ -249,11 +235,6 @@ def plot_cross_entropy_by_length(
         Number of bins.
     title : str, optional
         Heading of the figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure; whiskers are twice the standard error of the mean.
     """
     several = hasattr(log_probabilities, "items")
     named = log_probabilities if several else {"": log_probabilities}

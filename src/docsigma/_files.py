@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from docsigma.exceptions import InputError
 
@@ -45,6 +47,19 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
         for file in target.parent.iterdir():
             if ours.fullmatch(file.name) and file.is_file() and not file.is_symlink():
                 file.unlink()
+
+
+def read_json_object(path: Path, missing: str) -> dict[str, Any]:
+    """Read a JSON file that holds an object; `missing` is the error without it."""
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(missing) from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} is damaged: {error}") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{path} is damaged: it holds no JSON object")
+    return value
 
 
 @contextlib.contextmanager

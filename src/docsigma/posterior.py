@@ -99,7 +99,9 @@ class GaussianPosterior:
             check_shape("n_tokens", self.n_tokens, (len(self),))
             allowed = self.n_tokens >= 0
             check_all("n_tokens", self.n_tokens, allowed, "not be negative")
-        self.prior = _checked_prior(prior, self.n_components)
+        if prior is not None:
+            _check_prior(prior, self.n_components)
+        self.prior = prior
         for array in (self.variance, *self._rows().values()):
             array.flags.writeable = False
 
@@ -140,14 +142,12 @@ class GaussianPosterior:
     @property
     def log_std(self) -> Array:
         """Log of the standard deviation of each dimension."""
-        result: Array = 0.5 * np.log(self.variance)
-        return result
+        return np.asarray(0.5 * np.log(self.variance))
 
     @property
     def total_variance(self) -> Array:
         """Trace of the covariance, one number per document."""
-        result: Array = self.variance.sum(axis=1)
-        return result
+        return np.asarray(self.variance.sum(axis=1))
 
     def _log_determinant(self) -> Array:
         if self.covariance is None:
@@ -229,17 +229,13 @@ class GaussianPosterior:
             trace = np.einsum("ij,dij->d", prior.precision, self.covariance)
         else:
             trace = self.variance.astype(np.float64) @ prior.precision_diagonal()
-        result: Array = 0.5 * (
-            (trace + square - self.n_components)
-            - (prior.log_determinant() + self._log_determinant())
-        )
-        return result
+        log_determinants = prior.log_determinant() + self._log_determinant()
+        return np.asarray(0.5 * (trace + square - self.n_components - log_determinants))
 
     def entropy(self) -> Array:
         """Return the differential entropy per document, in nats."""
         constant = self.n_components * (np.log(2 * np.pi) + 1.0)
-        result: Array = 0.5 * (constant + self._log_determinant())
-        return result
+        return np.asarray(0.5 * (constant + self._log_determinant()))
 
     def draws(self, n_draws: int, random_state: int | None = None) -> Array:
         """Return draws of embeddings: draws x documents x components."""
@@ -252,8 +248,7 @@ class GaussianPosterior:
         else:
             factor = np.linalg.cholesky(self.covariance.astype(np.float64))
             spread = np.einsum("dij,rdj->rdi", factor, noise)
-        result: Array = (self.mean + spread).astype(self.mean.dtype)
-        return result
+        return np.asarray((self.mean + spread).astype(self.mean.dtype))
 
     @classmethod
     def concatenate(cls, parts: Sequence[GaussianPosterior]) -> GaussianPosterior:
@@ -300,7 +295,7 @@ class GaussianPosterior:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, ArrayLike]) -> GaussianPosterior:
-        """Make a posterior of what :meth:`to_arrays` returned; other names are ignored."""
+        """Make a posterior of what :meth:`to_arrays` returned; ignore other names."""
         if "mean" not in arrays:
             raise InputError(f"no `mean` among the arrays {sorted(arrays)}")
         prior = None
@@ -332,18 +327,13 @@ class GaussianPosterior:
         return cls.from_arrays(arrays)
 
 
-def _checked_prior(
-    prior: GaussianPrior | None, n_components: int
-) -> GaussianPrior | None:
-    if prior is None:
-        return None
+def _check_prior(prior: GaussianPrior, n_components: int) -> None:
     if not isinstance(prior, GaussianPrior):
         raise InputError(f"`prior` must be a GaussianPrior, got {prior!r}")
     if prior.n_components != n_components:
         raise InputError(
             f"`prior` has {prior.n_components} components, `mean` has {n_components}"
         )
-    return prior
 
 
 def _common_prior(parts: Sequence[GaussianPosterior]) -> GaussianPrior | None:

@@ -100,14 +100,15 @@ class BaseGaussianClassifier(BaseClassifier):
 
     def _store(self, labels: TrainingLabels, means: Floats, covariance: Floats) -> None:
         prior = resolve_priors(self.priors, labels.class_weights)
-        precision = invert(covariance)
-        self.classes_ = labels.classes
-        self.class_weight_ = labels.class_weights
-        self.class_prior_ = prior
-        self.log_prior_ = np.log(prior)
-        self.means_ = means
+        self.precision_ = invert(covariance)
         self.covariance_ = covariance
-        self.precision_ = precision
+        self._store_classes(labels.classes, labels.class_weights, prior, means)
+
+    def _store_classes(
+        self, classes: NDArray[Any], weights: Floats, prior: Floats, means: Floats
+    ) -> None:
+        self.classes_, self.class_weight_, self.means_ = classes, weights, means
+        self.class_prior_, self.log_prior_ = prior, np.log(prior)
 
     def add_classes(
         self, X: Any, y: Any, sample_weight: Any = None, priors: Any = None
@@ -149,11 +150,9 @@ class BaseGaussianClassifier(BaseClassifier):
         weights = np.concatenate([self.class_weight_, labels.class_weights])
         prior = extend_priors(self.priors, self.class_prior_, weights, priors)
         means = self._estimate_means(documents, labels)
-        self.classes_ = np.concatenate([self.classes_, labels.classes])
-        self.class_weight_ = weights
-        self.class_prior_ = prior
-        self.log_prior_ = np.log(prior)
-        self.means_ = np.concatenate([self.means_, means])
+        classes = np.concatenate([self.classes_, labels.classes])
+        means = np.concatenate([self.means_, means])
+        self._store_classes(classes, weights, prior, means)
         return self
 
     def log_likelihood(self, X: Any, y: Any) -> Floats:

@@ -52,7 +52,7 @@ class BatchedInverse:
     def __call__(self, matrices: torch.Tensor) -> torch.Tensor:
         """Invert `matrices` in place and return their log determinants.
 
-        Matrices are symmetric, in float64. The log determinant is NaN for a matrix that is
+        They are symmetric, in float64. The log determinant is NaN for a matrix that is
         not positive definite.
         """
         n = len(matrices)

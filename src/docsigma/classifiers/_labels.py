@@ -47,11 +47,7 @@ class TrainingLabels:
         cls, y: Any, n_documents: int, sample_weight: Any = None, min_classes: int = 2
     ) -> TrainingLabels:
         """Check labels and weights and drop the documents of weight zero."""
-        y = column_or_1d(y, warn=True)
-        if len(y) != n_documents:
-            raise InputError(
-                f"`y` has {len(y)} labels, but `X` has {n_documents} documents"
-            )
+        y = _check_length(column_or_1d(y, warn=True), n_documents)
         if y.dtype == object:
             for row, label in enumerate(y):
                 if label is None or label != label:
@@ -70,13 +66,16 @@ class TrainingLabels:
         return cls(classes, codes.reshape(-1), weights[kept], kept)
 
 
+def _check_length(y: NDArray[Any], n_documents: int) -> NDArray[Any]:
+    if len(y) != n_documents:
+        message = f"`y` has {len(y)} labels, but `X` has {n_documents} documents"
+        raise InputError(message)
+    return y
+
+
 def encode(y: Any, classes: NDArray[Any], n_documents: int) -> NDArray[np.intp]:
     """Return the index of each label in `classes`, which need not be sorted."""
-    y = column_or_1d(y)
-    if len(y) != n_documents:
-        raise InputError(
-            f"`y` has {len(y)} labels, but `X` has {n_documents} documents"
-        )
+    y = _check_length(column_or_1d(y), n_documents)
     index = {name: code for code, name in enumerate(classes.tolist())}
     try:
         return np.array([index[label] for label in y.tolist()], dtype=np.intp)
@@ -118,9 +117,9 @@ def extend_priors(
 ) -> Floats:
     """Return class priors after new classes were added to the old ones.
 
-    `rule` is the `priors` that the classifier was made with, and `class_weights` has the
-    new classes last. Priors wanted for the `new` classes leave the rest to the `old`
-    ones, which keep their proportions.
+    `rule` is the `priors` of the classifier, and `class_weights` has the new classes
+    last. Priors wanted for the `new` classes leave the rest to the `old` ones, which
+    keep their proportions.
     """
     n_classes, n_new = len(class_weights), len(class_weights) - len(old)
     if new is not None:

@@ -9,18 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from docsigma._files import atomic_file
 from docsigma.cli import _common
 from docsigma.exceptions import InputError
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    import numpy as np
-
 
 Columns = dict[str, Any]
 
@@ -69,7 +64,7 @@ def _parquet(path: Path) -> Iterator[Write]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    def column(values: list[str | None] | np.ndarray[Any, Any]) -> Any:
+    def column(values: Any) -> Any:
         if isinstance(values, list):
             # Said, for a block without one label has no type of its own.
             return pa.array(values, pa.string())

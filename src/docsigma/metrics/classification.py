@@ -73,7 +73,8 @@ def brier_score(probabilities: Any, labels: Any, *, classes: Any = None) -> floa
     .. math::
         \frac1n \sum_d \sum_\ell (p_{d\ell} - [\ell = y_d])^2,
 
-    between 0 and 2, lower is better. With two classes it is twice the binary Brier score.
+    between 0 and 2. With two classes it is twice the binary Brier score. Lower is
+    better.
 
     Parameters
     ----------

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from docsigma._array_checks import Floats
-from docsigma.counts import as_counts
+from docsigma.counts import Counts, as_counts
 from docsigma.exceptions import InputError
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
-
-    from docsigma.counts import Counts
 
 
 @dataclass(frozen=True)

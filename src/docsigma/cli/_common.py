@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -52,17 +52,27 @@ DocumentsArgument = Annotated[
     str, typer.Argument(metavar="DOCS", help="Name of a corpus, or a file or folder.")
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, nothing else.")]
-MinDf = Annotated[int | None, option("Keep words of at least this many documents.")]
-MaxFeatures = Annotated[
-    int | None, option("Keep only this many words, the most frequent.")
-]
-StopWords = Annotated[str | None, option("`english` leaves out its stop words.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 
 
 @dataclass(frozen=True)
+class CountingOptions:
+    """How to choose the words of a vocabulary."""
+
+    min_df: Annotated[
+        int | None, option("Keep words of at least this many documents.")
+    ] = None
+    max_features: Annotated[
+        int | None, option("Keep only this many words, the most frequent.")
+    ] = None
+    stop_words: Annotated[
+        str | None, option("`english` leaves out its stop words.")
+    ] = None
+
+
+@dataclass(frozen=True)
 class DocumentOptions:
-    """How to read documents; :func:`reads_documents` makes options of the fields."""
+    """How to read documents; :func:`with_options` makes options of the fields."""
 
     split: Annotated[
         Split, option("Which half of a named corpus; a path is taken whole.")
@@ -134,37 +144,38 @@ def is_corpus(name: str) -> bool:
     return name in {info.name for info in available_corpora()}
 
 
-def reads_documents(
+def with_options(
     *without: str, **defaults: Any
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of :class:`DocumentOptions` for its `reader`.
+    """Make options of the fields of a command's arguments that are dataclasses.
 
     The fields `without` are no options of the command: they have their defaults,
     which are those of the class unless `defaults` says otherwise.
     """
-    names = [field.name for field in fields(DocumentOptions)]
-    values = {name: getattr(DocumentOptions, name) for name in names} | defaults
-    names = [name for name in names if name not in without]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(command, include_extras=True)
+        groups: dict[str, dict[str, Any]] = {}
+        parameters: list[inspect.Parameter] = []
+        for given in inspect.signature(command).parameters.values():
+            own, types = {given.name: given.default}, hints
+            if is_dataclass(hint := hints[given.name]):
+                types = get_type_hints(hint, include_extras=True)
+                values = {f.name: defaults.get(f.name, f.default) for f in fields(hint)}
+                own = {k: v for k, v in values.items() if k not in without}
+                groups[given.name] = values
+            parameters += [
+                inspect.Parameter(k, given.KEYWORD_ONLY, default=v, annotation=types[k])
+                for k, v in own.items()
+            ]
+
         @functools.wraps(command)
         def run(**given: Any) -> None:
-            chosen = {name: given.pop(name) for name in names}
-            command(**given, reader=DocumentOptions(**values | chosen))
+            for group, values in groups.items():
+                named = {k: given.pop(k) for k in values if k not in without}
+                given[group] = hints[group](**values | named)
+            command(**given)
 
-        hints = get_type_hints(DocumentOptions, include_extras=True)
-        hints |= get_type_hints(command, include_extras=True)
-        parameters: list[inspect.Parameter] = []
-        for parameter in inspect.signature(command).parameters.values():
-            options = {parameter.name: parameter.default}
-            if parameter.name == "reader":
-                options = {name: values[name] for name in names}
-            parameters += [
-                inspect.Parameter(
-                    name, parameter.KEYWORD_ONLY, default=value, annotation=hints[name]
-                )
-                for name, value in options.items()
-            ]
         run.__annotations__ = {p.name: p.annotation for p in parameters}
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return run

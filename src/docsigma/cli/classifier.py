@@ -9,7 +9,7 @@ import typer
 
 from docsigma.cli import _common
 from docsigma.cli._common import option
-from docsigma.cli._tables import check_table, open_table
+from docsigma.cli._tables import Blocks, check_table, write_table
 from docsigma.exceptions import InputError
 
 app = typer.Typer(
@@ -25,7 +25,7 @@ ClassifierFolder = Annotated[
 
 
 @app.command()
-@_common.reads_documents(split=_common.Split.train)
+@_common.with_options(split=_common.Split.train)
 def fit(
     model: _common.ModelFolder,
     docs: _common.DocumentsArgument,
@@ -67,7 +67,7 @@ def fit(
 
 
 @app.command()
-@_common.reads_documents("label_column", label_column=None)
+@_common.with_options("label_column", label_column=None)
 def predict(
     clf: ClassifierFolder,
     docs: _common.DocumentsArgument,
@@ -91,7 +91,8 @@ def predict(
     source = reader.count(docs, classifier.model)
     n_tokens = source.counts.n_tokens.astype(np.int64)
     tops = []
-    with open_table(out) as write:
+
+    def blocks() -> Blocks:
         for rows in source.blocks():
             q = classifier.embed(source.counts[rows])
             log_proba = classifier.predict_log_proba(q)
@@ -107,8 +108,10 @@ def predict(
                 columns["total_variance"] = q.total_variance
             columns["n_tokens"] = n_tokens[rows]
             columns["n_unknown"] = source.n_unknown[rows]
-            write(columns)
             tops.append(proba.max(axis=1))
+            yield columns, {}
+
+    write_table(out, blocks())
     top = np.concatenate(tops)
     n_unsure = int((top < 0.5).sum())
     report = {
@@ -127,7 +130,7 @@ def predict(
 
 
 @app.command()
-@_common.reads_documents()
+@_common.with_options()
 def evaluate(
     clf: ClassifierFolder,
     docs: _common.DocumentsArgument,

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LIMITS = ("min_df", "max_df", "max_features")
 
 
-@_common.reads_documents("vocabulary", split=_common.Split.train)
+@_common.with_options("vocabulary", split=_common.Split.train)
 def count(
     docs: _common.DocumentsArgument,
     out: Annotated[Path, option("Folder of counts to write.")],
@@ -41,9 +41,7 @@ def count(
             "a line. For a count matrix a file names its columns."
         ),
     ] = None,
-    min_df: _common.MinDf = None,
-    max_features: _common.MaxFeatures = None,
-    stop_words: _common.StopWords = None,
+    words_to_keep: _common.CountingOptions,
     config: Annotated[
         Path | None, option("TOML file of settings, as for `fit`.")
     ] = None,
@@ -62,8 +60,7 @@ def count(
     """
     from docsigma.counts import CountsWriter, DiskCounts
 
-    flags = {"min_df": min_df, "max_features": max_features, "stop_words": stop_words}
-    counting = read_settings(flags, config).counting
+    counting = read_settings(asdict(words_to_keep), config).counting
     _common.check_writable(out, folder=True)
     bar = not (quiet or as_json) and sys.stderr.isatty()
     started = time.perf_counter()

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from docsigma.cli import _common
 from docsigma.cli._common import option
-from docsigma.cli._tables import check_table, open_table
+from docsigma.cli._tables import Blocks, check_table, write_table
 
 if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
 
-@_common.reads_documents()
+@_common.with_options()
 def embed(
     model: _common.ModelFolder,
     docs: _common.DocumentsArgument,
@@ -49,8 +49,9 @@ def embed(
 def _embed(smm: CountModel, source: _common.CountedSource, out: Path) -> dict[str, Any]:
     """Write the embeddings of documents; return what the report says of them."""
     n_tokens = source.counts.n_tokens.astype("int64")
-    variance = 0.0
-    with open_table(out) as write:
+    variances = []
+
+    def blocks() -> Blocks:
         for rows in source.blocks():
             mean, q = _common.embed_counts(smm, source.counts[rows])
             columns: dict[str, Any] = {"id": source.ids(rows)}
@@ -61,17 +62,20 @@ def _embed(smm: CountModel, source: _common.CountedSource, out: Path) -> dict[st
             if q is not None:
                 columns["variance"] = q.variance
                 columns["total_variance"] = q.total_variance
-                variance += float(q.total_variance.sum(dtype="float64"))
+                variances.append(float(q.total_variance.sum(dtype="float64")))
             columns["n_tokens"] = n_tokens[rows]
             columns["n_unknown"] = source.n_unknown[rows]
-            write(columns, None if q is None else _prior(q))
+            yield columns, {} if q is None else _prior(q)
+
+    write_table(out, blocks())
+    variance = None if smm.gives_points else sum(variances) / len(n_tokens)
     return {
         "n_documents": len(n_tokens),
         "n_components": int(smm.n_components),
         "n_tokens": int(n_tokens.sum()),
         "n_unknown": int(source.n_unknown.sum()),
         "n_empty": int((n_tokens == 0).sum()),
-        "mean_total_variance": None if smm.gives_points else variance / len(n_tokens),
+        "mean_total_variance": variance,
     }
 
 

@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,7 +56,28 @@ def checkpoint_path(out: Path) -> Path:
     return out.with_name(f"{out.name}.checkpoint.safetensors")
 
 
-@_common.reads_documents("split", split=_common.Split.train)
+@dataclass(frozen=True)
+class ModelOptions:
+    """Parameters of the model, None where they are not given."""
+
+    components: Annotated[int | None, option("Size of an embedding.")] = None
+    l1: Annotated[float | None, option("Weight of |T|.")] = None
+    l2: Annotated[float | None, option("Weight of half of T squared.")] = None
+    prior_precision: Annotated[
+        float | None, option("Precision of the prior over embeddings.")
+    ] = None
+    solver: Annotated[str | None, option("Training algorithm.")] = None
+    max_iter: Annotated[int | None, option("Passes at the most.")] = None
+    tol: Annotated[
+        float | None, option("Relative growth of the bound that ends it.")
+    ] = None
+    learning_rate: Annotated[float | None, option("Adam's step.")] = None
+    draws: Annotated[int | None, option("Draws per document and pass.")] = None
+    seed: Annotated[int | None, option("Seed of all randomness.")] = None
+    device: Annotated[str | None, option("cpu, cuda, or auto (the default).")] = None
+
+
+@_common.with_options("split", split=_common.Split.train)
 def fit(
     corpus: Annotated[
         str,
@@ -63,24 +85,8 @@ def fit(
     ],
     out: Annotated[Path, option("Model folder to write.")],
     *,
-    components: Annotated[int | None, option("Size of an embedding.")] = None,
-    l1: Annotated[float | None, option("Weight of |T|.")] = None,
-    l2: Annotated[float | None, option("Weight of half of T squared.")] = None,
-    prior_precision: Annotated[
-        float | None, option("Precision of the prior over embeddings.")
-    ] = None,
-    solver: Annotated[str | None, option("Training algorithm.")] = None,
-    max_iter: Annotated[int | None, option("Passes at the most.")] = None,
-    tol: Annotated[
-        float | None, option("Relative growth of the bound that ends it.")
-    ] = None,
-    learning_rate: Annotated[float | None, option("Adam's step.")] = None,
-    draws: Annotated[int | None, option("Draws per document and pass.")] = None,
-    seed: Annotated[int | None, option("Seed of all randomness.")] = None,
-    device: Annotated[str | None, option("cpu, cuda, or auto (the default).")] = None,
-    min_df: _common.MinDf = None,
-    max_features: _common.MaxFeatures = None,
-    stop_words: _common.StopWords = None,
+    flags: ModelOptions,
+    words_to_keep: _common.CountingOptions,
     config: Annotated[
         Path | None, option("TOML file of the same settings; flags win.")
     ] = None,
@@ -104,25 +110,7 @@ def fit(
     from docsigma.counts import as_counts
     from docsigma.models import BayesianSMM
 
-    settings = read_settings(
-        {
-            "components": components,
-            "l1": l1,
-            "l2": l2,
-            "prior_precision": prior_precision,
-            "solver": solver,
-            "max_iter": max_iter,
-            "tol": tol,
-            "learning_rate": learning_rate,
-            "draws": draws,
-            "seed": seed,
-            "device": device,
-            "min_df": min_df,
-            "max_features": max_features,
-            "stop_words": stop_words,
-        },
-        config,
-    )
+    settings = read_settings(asdict(flags) | asdict(words_to_keep), config)
     settings.model.setdefault("random_state", 0)
     _common.check_writable(out, folder=True)
     bar = not (quiet or as_json) and sys.stderr.isatty()

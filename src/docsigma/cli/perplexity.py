@@ -9,7 +9,7 @@ from docsigma.cli._common import number, option
 from docsigma.exceptions import InputError
 
 
-@_common.reads_documents()
+@_common.with_options()
 def perplexity(
     model: _common.ModelFolder,
     docs: _common.DocumentsArgument,

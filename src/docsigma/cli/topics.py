@@ -11,7 +11,7 @@ from docsigma.cli import _common
 from docsigma.cli._common import option
 
 
-@_common.reads_documents()
+@_common.with_options()
 def topics(
     model: _common.ModelFolder,
     docs: Annotated[

@@ -1,7 +1,8 @@
-"""Types of arrays, and checks of those that a Gaussian is made of."""
+"""Types of arrays, and checks of arguments."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from docsigma.exceptions import InputError
 
 Floats = NDArray[np.float64]
+
+
+def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
+    """Refuse a value that is none of the choices."""
+    if value not in choices:
+        raise InputError(f"`{name}` must be one of {', '.join(choices)}, got {value!r}")
 
 
 def floats(name: str, values: ArrayLike, n_dimensions: int) -> NDArray[Any]:

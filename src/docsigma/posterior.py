@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from docsigma.exceptions import InputError
 from docsigma.gaussian_prior import GaussianPrior
 
 Array = NDArray[np.floating[Any]]
+Value = TypeVar("Value")
 KIND = "gaussian-posterior"
 
 
@@ -168,21 +169,13 @@ class GaussianPosterior:
 
     def require_prior(self) -> GaussianPrior:
         """Return the prior, or raise an InputError if the posterior carries none."""
-        if self.prior is None:
-            raise InputError(
-                "this posterior does not carry the prior it was made under: add it "
-                "with `posterior.replace(prior=GaussianPrior(mean, precision))`"
-            )
-        return self.prior
+        how = "prior=GaussianPrior(mean, precision)"
+        return _require(self.prior, "prior it was made under", how)
 
     def require_tokens(self) -> Array:
         """Return the known tokens per document; an InputError if it carries none."""
-        if self.n_tokens is None:
-            raise InputError(
-                "this posterior does not carry the number of known tokens per "
-                "document: add it with `posterior.replace(n_tokens=...)`"
-            )
-        return self.n_tokens
+        what = "number of known tokens per document"
+        return _require(self.n_tokens, what, "n_tokens=...")
 
     def kl(self, prior_precision: float | None = None) -> Array:
         r"""Return the divergence to the prior per document, in nats.
@@ -325,6 +318,15 @@ class GaussianPosterior:
         if metadata.get("kind") != KIND:
             raise InputError(f"{path} holds no docsigma posterior")
         return cls.from_arrays(arrays)
+
+
+def _require(value: Value | None, what: str, how: str) -> Value:
+    if value is None:
+        raise InputError(
+            f"this posterior does not carry the {what}: add it with "
+            f"`posterior.replace({how})`"
+        )
+    return value
 
 
 def _check_prior(prior: GaussianPrior, n_components: int) -> None:

@@ -50,8 +50,6 @@ class CrossValidatedLogisticRegression(BaseClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels of the classes.
     C_ : float
         The chosen inverse l2 weight.
     cross_entropies_ : ndarray of shape (n_Cs,)
@@ -59,6 +57,8 @@ class CrossValidatedLogisticRegression(BaseClassifier):
         not tried.
     estimator_ : LogisticRegression
         The fit on all documents, centred and scaled.
+    classes_ : ndarray of shape (n_classes,)
+        Labels of the classes.
     n_features_in_ : int
         Columns of `X`.
 
@@ -89,11 +89,8 @@ class CrossValidatedLogisticRegression(BaseClassifier):
         max_iter: int = 1000,
         random_state: Any = 0,
     ) -> None:
-        self.uncertainty = uncertainty
-        self.Cs = Cs
-        self.n_folds = n_folds
-        self.max_iter = max_iter
-        self.random_state = random_state
+        self.uncertainty, self.Cs, self.max_iter = uncertainty, Cs, max_iter
+        self.n_folds, self.random_state = n_folds, random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

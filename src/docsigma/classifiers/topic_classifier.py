@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from docsigma._array_checks import Floats
+from docsigma._array_checks import Floats, check_choice
 from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
 from docsigma.classifiers.logistic import CrossValidatedLogisticRegression
 from docsigma.classifiers.uncertain_gaussian import UncertainGaussianClassifier
@@ -96,8 +96,7 @@ class TopicClassifier:
         kind : {"glcu", "glc", "lr"}
             Which classifier; ``"glcu"`` needs a model that infers Gaussians.
         """
-        if kind not in KINDS:
-            raise InputError(f"`kind` must be one of {', '.join(KINDS)}, got {kind!r}")
+        check_choice("kind", kind, KINDS)
         if kind == "glcu" and model.gives_points:
             raise InputError(
                 f"the classifier glcu needs Gaussians, and {type(model).__name__} "

@@ -145,13 +145,9 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         accelerate: bool = True,
         device: str = "auto",
     ) -> None:
-        self.layout = layout
-        self.priors = priors
-        self.regularization = regularization
-        self.tol = tol
-        self.max_iter = max_iter
-        self.accelerate = accelerate
-        self.device = device
+        self.layout, self.device = layout, device
+        self.priors, self.regularization = priors, regularization
+        self.tol, self.max_iter, self.accelerate = tol, max_iter, accelerate
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -170,8 +166,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
             if y is None:
                 raise InputError("`y` is missing: the classifier needs labels")
             documents = UncertainDocuments.from_posterior(X)
-            n_components = documents.mean.shape[1]
-            self.n_features_in_ = self._n_columns(n_components)
+            self.n_features_in_ = self._n_columns(documents.mean.shape[1])
             # A posterior has no names, those of an earlier `fit` hold no more.
             if hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_

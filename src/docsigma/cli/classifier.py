@@ -42,10 +42,10 @@ def fit(
     Documents without a label are counted and left out. The folder holds the model too:
     predict and evaluate need nothing else.
     """
+    from docsigma._array_checks import check_choice
     from docsigma.classifiers.topic_classifier import KINDS, TopicClassifier
 
-    if kind not in KINDS:
-        raise InputError(f"`--kind` must be one of {', '.join(KINDS)}, got {kind!r}")
+    check_choice("--kind", kind, KINDS)
     _common.check_writable(out, folder=True)
     smm = _common.load_model(model)
     source = reader.count(docs, smm)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from docsigma._array_checks import check_choice
 from docsigma._devices import choose_device
 from docsigma._files import atomic_file
 from docsigma.classifiers import (
@@ -91,9 +92,9 @@ def tune(
     search is the same.
     """
     optuna = _optuna()
-    _check_choice("objective", objective, OBJECTIVES)
-    _check_choice("hold_out", hold_out, HOLD_OUT)
-    _check_choice("solver", solver, SOLVERS)
+    check_choice("objective", objective, OBJECTIVES)
+    check_choice("hold_out", hold_out, HOLD_OUT)
+    check_choice("solver", solver, SOLVERS)
     space = Space() if space is None else space
     if not space.n_components or min(space.n_components) < 1:
         given = ", ".join(map(str, space.n_components))
@@ -117,15 +118,13 @@ def tune(
         parts["log-idf"] = weigh.transform(plain[0]), weigh.transform(plain[1])
 
     def evaluate(trial: Any) -> float:
-        parameters = {
-            "n_components": trial.suggest_categorical(
-                "n_components", list(space.n_components)
-            ),
-            "l1": trial.suggest_float("l1", *space.l1, log=True),
-            "prior_precision": trial.suggest_float(
-                "prior_precision", *space.prior_precision, log=True
-            ),
-        }
+        sizes = list(space.n_components)
+        parameters = {"n_components": trial.suggest_categorical("n_components", sizes)}
+        for name, limits in (
+            ("l1", space.l1),
+            ("prior_precision", space.prior_precision),
+        ):
+            parameters[name] = trial.suggest_float(name, *limits, log=True)
         weights = trial.suggest_categorical("weights", list(space.weights))
         seen, unseen = parts[weights]
         model = BayesianSMM(
@@ -167,11 +166,6 @@ def tune(
         for trial in study.get_trials(states=complete)
     ]
     return Tuned(dict(study.best_params), float(study.best_value), trials)
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise InputError(f"`{name}` must be one of {', '.join(choices)}, got {value!r}")
 
 
 def _open_study(

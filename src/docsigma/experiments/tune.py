@@ -120,10 +120,8 @@ def tune(
     def evaluate(trial: Any) -> float:
         sizes = list(space.n_components)
         parameters = {"n_components": trial.suggest_categorical("n_components", sizes)}
-        for name, limits in (
-            ("l1", space.l1),
-            ("prior_precision", space.prior_precision),
-        ):
+        for name in ("l1", "prior_precision"):
+            limits = getattr(space, name)
             parameters[name] = trial.suggest_float(name, *limits, log=True)
         weights = trial.suggest_categorical("weights", list(space.weights))
         seen, unseen = parts[weights]

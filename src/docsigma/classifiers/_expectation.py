@@ -183,10 +183,6 @@ def log_densities(
     :math:`z_\ell = L^{-1}(\mu_\ell - c)` around the classes' centre :math:`c`, the
     part :math:`z_d^T z_\ell - \tfrac12 |z_\ell|^2` depends on the class and the
     rest does not.
-
-    Documents, parameters and device are as for :func:`expectation_step`; the two
-    parts are returned as by
-    :func:`~docsigma.classifiers._covariance.shared_log_densities`.
     """
     if documents.spread is None:
         return shared_log_densities(documents.mean, means, covariance)

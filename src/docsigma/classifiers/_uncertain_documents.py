@@ -123,11 +123,11 @@ def _refuse(
     if not bad.any():
         return
     row, column = np.argwhere(bad)[0]
-    value = values[row, column]
-    if name == "`X.mean`":
-        rule = "means must be finite"
-    else:
-        rule = "variances must be finite and not negative"
+    means, variances = (
+        "means must be finite",
+        "variances must be finite and not negative",
+    )
     raise InputError(
-        f"{name} has {value} in row {row}, column {column + offset}; {rule}"
+        f"{name} has {values[row, column]} in row {row}, column {column + offset}; "
+        f"{means if name == '`X.mean`' else variances}"
     )

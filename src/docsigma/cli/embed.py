@@ -80,5 +80,4 @@ def _embed(smm: CountModel, source: _common.CountedSource, out: Path) -> dict[st
 
 
 def _prior(q: GaussianPosterior) -> dict[str, Any]:
-    names = ("prior_mean", "prior_precision")
-    return {name: array for name, array in q.to_arrays().items() if name in names}
+    return {k: array for k, array in q.to_arrays().items() if k.startswith("prior_")}

@@ -63,15 +63,8 @@ def variance_against_length(
 ) -> Figure:
     """Draw total variance against document length: the paper's uncertainty figure."""
     figure, axes = blank()
-    lengths = np.asarray(n_tokens)
-    axes.scatter(
-        np.maximum(lengths, 1),
-        posterior.total_variance,
-        s=7,
-        alpha=0.35,
-        linewidths=0,
-        color=PALETTE[0],
-    )
+    dots = {"s": 7, "alpha": 0.35, "linewidths": 0, "color": PALETTE[0]}
+    axes.scatter(np.maximum(n_tokens, 1), posterior.total_variance, **dots)
     prior = posterior.n_components * prior_variance
     axes.axhline(prior, color=PALETTE[3], linestyle="--", linewidth=1)
     axes.annotate(
@@ -119,9 +112,7 @@ def document_map(
     means = np.asarray(posterior.mean[rows], dtype=np.float64)
     kinds = np.asarray(labels)[rows]
     if len(chosen) > 2:
-        plane = LinearDiscriminantAnalysis(
-            n_components=2, solver="eigen", shrinkage=0.1
-        )
+        plane = LinearDiscriminantAnalysis("eigen", shrinkage=0.1, n_components=2)
         basis = np.linalg.qr(plane.fit(means, kinds).scalings_[:, :2])[0]
     else:
         basis = PCA(min(2, means.shape[1])).fit(means).components_.T
@@ -141,23 +132,12 @@ def document_map(
         values, vectors = np.linalg.eigh(basis.T @ spread)
         angle = np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1]))
         width, height = 2 * np.sqrt(values[::-1])
-        axes.add_patch(
-            Ellipse(
-                points[row],
-                width,
-                height,
-                angle=angle,
-                facecolor=colours[kinds[row]],
-                edgecolor=colours[kinds[row]],
-                alpha=0.13,
-                linewidth=0.8,
-            )
-        )
+        ellipse = Ellipse(points[row], width, height, angle=angle)
+        ellipse.set(color=colours[kinds[row]], alpha=0.13, linewidth=0.8)
+        axes.add_patch(ellipse)
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xlabel("first discriminant of the means")
     axes.set_ylabel("second discriminant")
     axes.set_title("Documents with their one-sigma ellipses")
-    axes.legend(
-        markerscale=2.5, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0)
-    )
+    axes.legend(markerscale=2.5, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return figure

@@ -140,13 +140,9 @@ def plot_risk_coverage(
     figure, axes = _with_grid("Risk and coverage" if title is None else title)
     for index, (name, values) in enumerate(named.items()):
         curve = risk_coverage_curve(values, labels, classes=classes)
-        axes.plot(
-            curve.coverage,
-            curve.risk,
-            **_line(index),
-            linewidth=1.8,
-            label=f"{name} (area {curve.area:.3f})".strip(),
-        )
+        label = f"{name} (area {curve.area:.3f})".strip()
+        line = {**_line(index), "linewidth": 1.8, "label": label}
+        axes.plot(curve.coverage, curve.risk, **line)
     axes.set(xlim=(0, 1), xlabel="coverage (share of documents answered)")
     axes.set_ylim(bottom=0)
     axes.set_ylabel("error rate among them")
@@ -250,15 +246,14 @@ def plot_cross_entropy_by_length(
         groups = [nats[bins == one] for one in used]
         # Lines side by side: whiskers of one would hide another's.
         shift = 1.025 ** (index - (len(named) - 1) / 2)
+        label = f"{name} (mean {nats.mean():.2f})".strip()
+        line = {**_line(index), "marker": "o", "markersize": 4, "label": label}
         axes.errorbar(
             [shift * max(np.median(lengths[bins == one]), 1) for one in used],
             [group.mean() for group in groups],
             [2 * group.std() / len(group) ** 0.5 for group in groups],
-            marker="o",
-            markersize=4,
             capsize=2,
-            **_line(index),
-            label=f"{name} (mean {nats.mean():.2f})".strip(),
+            **line,
         )
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

@@ -79,12 +79,6 @@ class BaseGaussianClassifier(BaseClassifier):
     }
     priors: Any
     regularization: float
-    class_weight_: Floats
-    class_prior_: Floats
-    log_prior_: Floats
-    means_: Floats
-    covariance_: Floats
-    precision_: Floats
 
     @abstractmethod
     def _documents(self, X: Any) -> Any:

@@ -71,8 +71,7 @@ class TopicClassifier:
     @property
     def classes_(self) -> NDArray[Any]:
         """Labels, in the order of the probabilities."""
-        result: NDArray[Any] = self.classifier.classes_
-        return result
+        return np.asarray(self.classifier.classes_)
 
     @classmethod
     def fit(

@@ -130,9 +130,6 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         "accelerate": ["boolean"],
         "device": [str],
     }
-    n_iter_: int
-    converged_: bool
-    log_likelihood_history_: Floats
 
     def __init__(
         self,
@@ -217,7 +214,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         step, passes, converged = 1.0, 0, False
         while passes < self.max_iter and not converged:
             passes += 1
-            trial = None
+            trial, small = None, True
             if self.accelerate:
                 trial = evaluate(
                     *scoring_update(now, means, covariance, class_weights, step)
@@ -238,9 +235,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
                     # Only rounding is left; the last parameters are the best.
                     converged = True
                     break
-                converged = gain < self.tol and (not self.accelerate or small)
-            else:
-                converged = gain < self.tol
+            converged = gain < self.tol and small
             means, covariance, now = trial
             history.append(now.log_likelihood)
         if not converged:

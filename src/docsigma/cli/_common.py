@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from docsigma.corpora import Documents
-    from docsigma.counts import CountedDocuments, Counts, DiskCounts
+    from docsigma.counts import CountedDocuments, Counts, DiskCounts, Vocabulary
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
@@ -127,7 +127,8 @@ class DocumentOptions:
             _check_same_words(model, stored)
             return CountedSource(stored, stored.n_unknown, stored.ids, stored.labels)
         documents = self.load(name)
-        counted = _count(model, documents)
+        _check_countable(model, documents)
+        counted = count_words(model.vocabulary_, documents)
         ids, labels = documents.ids, documents.labels
         return CountedSource(
             MemoryCounts(counted.counts),
@@ -251,9 +252,19 @@ def embed_counts(
     return q.mean, q
 
 
-def _count(model: CountModel, documents: Documents) -> CountedDocuments:
+def count_words(words: Vocabulary | None, documents: Documents) -> CountedDocuments:
+    """Count documents by some words, or take the counts that they come with."""
+    from docsigma.counts import CountedDocuments
+
+    if words is not None:
+        return words.count_documents(documents)
+    assert documents.counts is not None
+    return CountedDocuments.of(documents.counts)
+
+
+def _check_countable(model: CountModel, documents: Documents) -> None:
     if model.vocabulary_ is not None:
-        return model.vocabulary_.count_documents(documents)
+        return
     if documents.counts is None:
         raise InputError(
             "the model does not know its words, so it can embed counts but no texts"
@@ -264,9 +275,6 @@ def _count(model: CountModel, documents: Documents) -> CountedDocuments:
             f"{documents.source} has {n_columns} columns, the model was fitted on "
             f"{model.n_features_in_}"
         )
-    from docsigma.counts import CountedDocuments
-
-    return CountedDocuments.of(documents.counts)
 
 
 def _check_same_words(model: CountModel, counts: DiskCounts) -> None:

@@ -20,7 +20,7 @@ from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
     from docsigma.corpora import Documents
-    from docsigma.counts import CountedDocuments, Vocabulary
+    from docsigma.counts import Vocabulary
 
     # Called once a pass over the documents.
     Blocks = Callable[[], Iterable[Documents]]
@@ -69,7 +69,7 @@ def count(
         blocks, words, n_features = _source(docs, reader, vocabulary, counting, bar)
         with CountsWriter(out, n_features, words) as writer:
             for block in _watched(blocks(), "count", bar):
-                counted = _count(words, block)
+                counted = _common.count_words(words, block)
                 writer.add(
                     counted.counts,
                     block.labels,
@@ -203,15 +203,6 @@ def _given(source: Path, counting: dict[str, Any]) -> Vocabulary:
             f"{source} does not know its words, so no texts can be counted"
         )
     return known
-
-
-def _count(words: Vocabulary | None, block: Documents) -> CountedDocuments:
-    from docsigma.counts import CountedDocuments
-
-    if words is not None:
-        return words.count_documents(block)
-    assert block.counts is not None
-    return CountedDocuments.of(block.counts)
 
 
 def _watched(blocks: Iterable[Documents], what: str, bar: bool) -> Iterator[Documents]:

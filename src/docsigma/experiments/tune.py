@@ -236,11 +236,12 @@ def divide(
     `labels` are None for one class, `part` is the share of the second part, and
     `hold_out` is that of :func:`tune`. A class that would miss in a part is refused.
     """
-    n_held = int(np.ceil(part * n_documents))
-    least, n_classes = n_documents, 1
+    codes = np.zeros(n_documents, int)
     if labels is not None:
-        _, sizes = np.unique(np.asarray(labels), return_counts=True)
-        least, n_classes = int(sizes.min()), len(sizes)
+        _, codes = np.unique(np.asarray(labels), return_inverse=True)
+    sizes = np.bincount(codes, minlength=1)
+    n_classes, least = len(sizes), sizes.min()
+    n_held = int(np.ceil(part * n_documents))
     if least < 2 or not n_classes <= n_held <= n_documents - n_classes:
         raise InputError(
             f"{n_held} of {n_documents} documents cannot be held out: there are "
@@ -248,7 +249,11 @@ def divide(
             "both parts"
         )
     if hold_out == "latest":
-        return _divide_at_end(n_documents, labels, part)
+        last = np.zeros(n_documents, bool)
+        for code, size in enumerate(sizes):
+            n_last = min(max(round(part * size), 1), size - 1)
+            last[np.flatnonzero(codes == code)[-n_last:]] = True
+        return np.flatnonzero(~last), np.flatnonzero(last)
     train, test = train_test_split(
         np.arange(n_documents),
         test_size=n_held,
@@ -256,21 +261,6 @@ def divide(
         stratify=labels,
     )
     return train, test
-
-
-def _divide_at_end(
-    n_documents: int, labels: Sequence[str] | None, part: float
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Divide documents so that the last of each class are in the second part."""
-    last = np.zeros(n_documents, bool)
-    codes = np.zeros(n_documents, int)
-    if labels is not None:
-        _, codes = np.unique(np.asarray(labels), return_inverse=True)
-    for code in range(codes.max() + 1):
-        members = np.flatnonzero(codes == code)
-        n_last = min(max(round(part * len(members)), 1), len(members) - 1)
-        last[members[-n_last:]] = True
-    return np.flatnonzero(~last), np.flatnonzero(last)
 
 
 def _optuna() -> Any:

@@ -84,8 +84,10 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
 
     Attributes
     ----------
-    classes_, class_weight_, class_prior_, log_prior_, means_, covariance_, precision_
+    classes_, class_weight_, class_prior_, log_prior_ : ndarray of shape (n_classes,)
         As of :class:`GaussianLinearClassifier`.
+    means_, covariance_, precision_ : ndarray
+        Class means :math:`\mu_\ell`, covariance :math:`D^{-1}`, precision :math:`D`.
     log_likelihood_history_ : ndarray
         Mean log likelihood per document under GLC's solution and after each
         step that was kept; it never falls.

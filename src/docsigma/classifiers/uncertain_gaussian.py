@@ -144,9 +144,13 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         accelerate: bool = True,
         device: str = "auto",
     ) -> None:
-        self.layout, self.device = layout, device
-        self.priors, self.regularization = priors, regularization
-        self.tol, self.max_iter, self.accelerate = tol, max_iter, accelerate
+        self.layout = layout
+        self.priors = priors
+        self.regularization = regularization
+        self.tol = tol
+        self.max_iter = max_iter
+        self.accelerate = accelerate
+        self.device = device
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -57,18 +57,9 @@ def _missing(name: str) -> Callable[[], None]:
 
 
 # Functions, or groups of them; those of other distributions join by entry points.
-COMMANDS: dict[str, Any] = {
-    "count": count,
-    "fit": fit,
-    "embed": embed,
-    "perplexity": perplexity,
-    "topics": topics,
-    "info": info,
-    "corpora": corpora,
-    "demo": demo,
-    "tune": tune,
-    "classifier": classifier,
-}
+_FUNCTIONS = (count, fit, embed, perplexity, topics, info, corpora, demo, tune)
+COMMANDS: dict[str, Any] = {command.__name__: command for command in _FUNCTIONS}
+COMMANDS["classifier"] = classifier
 _ANYTHING = {
     "ignore_unknown_options": True,
     "allow_extra_args": True,

@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+from torch import Tensor
 
 from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from docsigma.likelihoods import Likelihood
     from docsigma.posteriors import Gaussians, PosteriorFamily
     from docsigma.priors import PriorTensors
@@ -119,10 +118,7 @@ class ExpectedLse:
     """
 
     def __init__(
-        self,
-        model: Model,
-        family: PosteriorFamily,
-        workspace: Workspace | None = None,
+        self, model: Model, family: PosteriorFamily, workspace: Workspace | None = None
     ) -> None:
         self.family = family
         self.quadratic = model.quadratic

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import Tensor
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from docsigma.kernels import CountTensor
     from docsigma.priors import PriorTensors
 

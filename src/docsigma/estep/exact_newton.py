@@ -6,14 +6,13 @@ import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+from torch import Tensor
 
 from docsigma.estep.curvature import eigen
 from docsigma.objective import ExpectedLse, document_bound, kl_divergence
 from docsigma.posteriors.diagonal import Diagonal, DiagonalGaussians
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from docsigma.likelihoods import DocumentLikelihood
     from docsigma.objective import Model
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from docsigma.estep.anderson import Anderson
 from docsigma.estep.curvature import LoadingsBasis, WordCurvature
@@ -18,8 +19,6 @@ from docsigma.posteriors import Diagonal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from torch import Tensor
 
     from docsigma.kernels import CountTensor
     from docsigma.likelihoods import DocumentLikelihood

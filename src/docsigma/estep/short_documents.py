@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from docsigma.estep import newton
 from docsigma.estep.curvature import LoadingsBasis, own_trace
@@ -14,8 +15,6 @@ from docsigma.objective import SampledLse, document_bound, kl_divergence
 from docsigma.random import Stream, antithetic_normals, generator
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from docsigma.kernels import CountTensor
     from docsigma.likelihoods import DocumentLikelihood
     from docsigma.objective import Model

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 import torch
+from torch import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
     from scipy.sparse import csr_matrix
-    from torch import Tensor
 
 
 def _csr(

@@ -22,18 +22,15 @@ bias_gradient     0.5e-5 to 2.0e-5    0.4e-4 to 1.1e-4    0.5e-5 to 2.0e-5
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
+from torch import Tensor
 
 from docsigma.exceptions import InputError
 from docsigma.kernels import _plan as plan
 from docsigma.kernels import _triton_kernels as kernels
 from docsigma.kernels.softmax_moments import SoftmaxMoments
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
 
 Precision = Literal["tf32", "bf16"]
 # float16 has the 10-bit mantissa of TF32 and twice its speed. Powers of two bring every

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from docsigma.kernels.precision import precision
 from docsigma.kernels.tiles import TileSizes, Workspace, augment, tiled_moments
@@ -14,8 +15,6 @@ from docsigma.kernels.tiles import TileSizes, Workspace, augment, tiled_moments
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
-
-    from torch import Tensor
 
     from docsigma.kernels.precision import Precision
 

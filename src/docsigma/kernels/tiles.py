@@ -10,13 +10,9 @@ well enough, and the rows where it does not are seen by their sum and done again
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from torch import Tensor
 
 # Columns of a product come in whole vectors: the odd few would cost as much as eight.
 COLUMNS = 8

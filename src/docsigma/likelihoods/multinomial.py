@@ -5,16 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
+from torch import Tensor
 
-from docsigma.likelihoods._base import (
-    DocumentLikelihood,
-    Likelihood,
-    LikelihoodTerms,
-)
+from docsigma.likelihoods._base import DocumentLikelihood, Likelihood, LikelihoodTerms
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from docsigma.kernels import CountTensor
 
 

@@ -12,9 +12,7 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
-from sklearn.utils.validation import (
-    check_is_fitted,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from docsigma._devices import choose_device
 from docsigma.counts import Vocabulary

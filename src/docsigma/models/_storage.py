@@ -13,11 +13,7 @@ from docsigma._part import Part
 from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
 from docsigma.parts import KINDS, kind_name
-from docsigma.persistence import (
-    StoredModel,
-    read_checkpoint,
-    write_checkpoint,
-)
+from docsigma.persistence import StoredModel, read_checkpoint, write_checkpoint
 
 if TYPE_CHECKING:
     import os
@@ -148,10 +144,7 @@ class CheckpointFile:
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        model: SubspaceModel,
-        counts: Counts,
+        self, path: str | os.PathLike[str], model: SubspaceModel, counts: Counts
     ) -> None:
         self.path = Path(path)
         self._parameters = _parameters(model)

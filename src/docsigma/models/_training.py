@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from docsigma._devices import choose_device
 from docsigma.counts.sorted_counts import SortedCounts
@@ -18,7 +19,6 @@ from docsigma.trainers.schedule import plan_stages
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from torch import Tensor
 
     from docsigma.counts import Counts
     from docsigma.models._subspace_model import SubspaceModel
@@ -64,11 +64,7 @@ def _minibatch_trainer(
         like,
         n_components=model.n_components,
         stages=plan_stages(
-            sorted_counts,
-            model.n_passes,
-            rate,
-            settings,
-            folds=parts.likelihood.linear,
+            sorted_counts, model.n_passes, rate, settings, folds=parts.likelihood.linear
         ),
         batch_size=settings.batch_size(sorted_counts.n_documents, model.batch_size),
         learn_bias=model.learn_log_unigram,

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from torch import Tensor
 
 # Numbers in a piece on a CPU: the six arrays of a step then fit the cache.
 PIECE = 2**18

@@ -8,13 +8,12 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
+from torch import Tensor
 
 from docsigma.objective import corpus_bound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-
-    from torch import Tensor
 
     from docsigma.kernels import CountTensor
     from docsigma.parts import Parts

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from docsigma.kernels import SoftmaxWords, softmax_moments
 from docsigma.loadings import WordGradient
@@ -15,8 +16,6 @@ from docsigma.trainers._base import PassSums, StopRule, Trainer, learn_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from torch import Tensor
 
     from docsigma.kernels import CountTensor
     from docsigma.likelihoods import DocumentLikelihood

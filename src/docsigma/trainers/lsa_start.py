@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from docsigma.kernels import CountTensor
 from docsigma.random import Stream, generator, standard_normals
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
-    from torch import Tensor
 
 
 # Extra directions of the randomised decomposition: they make the last ones accurate.

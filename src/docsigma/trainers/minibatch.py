@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from docsigma.kernels import CountTensor
 from docsigma.random import Stream, generator, standard_normals
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
-    from torch import Tensor
 
     from docsigma.counts.sorted_counts import SortedCounts
     from docsigma.parts import Parts

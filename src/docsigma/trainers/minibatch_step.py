@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+from torch import Tensor
 
 from docsigma.estep.curvature import LoadingsBasis, WordCurvature, own_trace
 from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments
@@ -20,8 +21,6 @@ from docsigma.optimizers import ProximalAdam
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from torch import Tensor
 
     from docsigma.kernels import CountTensor, SoftmaxMoments
     from docsigma.likelihoods import DocumentLikelihood, LikelihoodTerms
@@ -190,12 +189,7 @@ class MinibatchStep:
         self.norms = self.words.loadings.square().sum(dim=1)
 
     def visit(
-        self,
-        batch: Batch,
-        noise: Tensor,
-        damping: float,
-        rate: float,
-        curved: bool,
+        self, batch: Batch, noise: Tensor, damping: float, rate: float, curved: bool
     ) -> None:
         """Move the posteriors of a batch of documents, then T and m."""
         rows, counts = batch
@@ -241,11 +235,7 @@ class MinibatchStep:
         self._move_words(likelihood, points, moved, moments, gradients, rate)
 
     def _evaluate(
-        self,
-        likelihood: DocumentLikelihood,
-        q: Gaussians,
-        points: Tensor,
-        curved: bool,
+        self, likelihood: DocumentLikelihood, q: Gaussians, points: Tensor, curved: bool
     ) -> tuple[SoftmaxMoments, LikelihoodTerms, SoftmaxMoments]:
         """Evaluate a draw per document; the last item has the words' gradients."""
         words = SoftmaxWords.of_table(self.words.rows)

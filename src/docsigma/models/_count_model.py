@@ -12,11 +12,14 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
+from tqdm.auto import tqdm
 
 from docsigma._devices import choose_device
 from docsigma.counts import Vocabulary
 from docsigma.counts.memory import estimator_counts
+from docsigma.counts.sorted_counts import log_unigram
 from docsigma.exceptions import InputError
 from docsigma.models import _storage
 from docsigma.models.training_pass import TrainingPass
@@ -24,7 +27,7 @@ from docsigma.persistence import read_model, write_model
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
@@ -43,8 +46,11 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     defines :meth:`posterior`.
     """
 
+    tol: float
     output: str
     device: str
+    random_state: int | np.random.RandomState | None
+    verbose: bool
     n_features_in_: int
     components_: NDArray[Any]
     log_unigram_: NDArray[Any]
@@ -150,6 +156,44 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     @property
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
+
+    def _begin(self, X: ArrayLike | sp.csr_matrix | Counts) -> tuple[Counts, int]:
+        """Return the counts to train on, and the seed of the training."""
+        counts = self._check_counts(X, reset=True)
+        if not counts.n_tokens.sum() > 0:
+            raise InputError(
+                f"the {counts.shape[0]} documents hold no word: every count is zero"
+            )
+        self.training_log_unigram_ = log_unigram(counts.word_totals)
+        state = check_random_state(self.random_state)
+        return counts, int(state.randint(np.iinfo(np.int32).max))
+
+    def _run(
+        self,
+        trainer: Trainer,
+        max_iter: int,
+        callback: Callable[[TrainingPass], object] | None,
+        save: Callable[[Trainer], None] | None = None,
+    ) -> None:
+        """Train to the end, under a progress bar; `save` is called after each pass."""
+
+        def after(_: Trainer) -> bool:
+            epoch, rate = trainer.history[-1], bar.format_dict["rate"] or 0.0
+            shown = {
+                "bound": f"{epoch.bound:.5g}",
+                "KL": f"{epoch.kl:.1f}",
+                "doc/s": f"{rate * trainer.n_documents:.0f}",
+            }
+            bar.set_postfix(shown, refresh=False)
+            bar.update()
+            stop = callback is not None and bool(callback(self._pass(trainer)))
+            if save is not None:
+                save(trainer)
+            return stop
+
+        hidden, done = not self.verbose, trainer.epoch
+        with tqdm(total=max_iter, initial=done, disable=hidden, unit="pass") as bar:
+            self.converged_ = trainer.run(max_iter, self.tol, after)
 
     def _adopt(self, trainer: Trainer) -> Self:
         """Make what a training has come to the fitted state."""

@@ -9,22 +9,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import torch
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from docsigma.counts.sorted_counts import log_unigram
 from docsigma.estep import infer
 from docsigma.exceptions import InputError
 from docsigma.kernels import CountTensor, use_precision
 from docsigma.kernels.precision import PRECISIONS
 from docsigma.models import _storage, _training
 from docsigma.models._count_model import CountModel
-from docsigma.models._progress import ProgressBar
 from docsigma.posterior import GaussianPosterior
 from docsigma.trainers import MinibatchSettings
 
 if TYPE_CHECKING:
+    import contextlib
     import os
     from collections.abc import Callable
 
@@ -58,7 +56,6 @@ class SubspaceModel(CountModel):
     learn_log_unigram: bool
     solver: str
     max_iter: int | None
-    tol: float
     learning_rate: float | None
     batch_size: int
     init_scale: float
@@ -67,8 +64,6 @@ class SubspaceModel(CountModel):
     inference_max_iter: int
     inference_tol: float
     precision: Precision
-    random_state: int | np.random.RandomState | None
-    verbose: bool
 
     _shared_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -103,6 +98,9 @@ class SubspaceModel(CountModel):
         check_is_fitted(self)
         family = self.parts_.covariance
         return family.constant(1, self.n_components, 1.0, torch.empty(0)).is_point
+
+    def _arithmetic(self) -> contextlib.AbstractContextManager[Any]:
+        return use_precision(self.precision)
 
     def _parts(self) -> Parts:
         """Make the parts that the parameters describe."""
@@ -146,28 +144,17 @@ class SubspaceModel(CountModel):
         self
         """
         parts = self._parts()
-        counts = self._check_counts(X, reset=True)
-        if not counts.n_tokens.sum() > 0:
-            raise InputError(
-                f"the {counts.shape[0]} documents hold no word: every count is zero"
-            )
-        fast = self.solver == "fast"
-        if checkpoint_every is None:
-            checkpoint_every = 1 if fast else 50
-        if checkpoint_every < 1:
-            raise InputError(
-                f"`checkpoint_every` must be at least 1, got {checkpoint_every}"
-            )
-        seed = int(
-            check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        )
-        like = _training.like(counts, self.device)
-        self.training_log_unigram_ = log_unigram(counts.word_totals)
+        counts, seed = self._begin(X)
+        every = checkpoint_every
+        if every is None:
+            every = 1 if self.solver == "fast" else 50
+        if every < 1:
+            raise InputError(f"`checkpoint_every` must be at least 1, got {every}")
         self.parts_ = parts
         self._planned = self.minibatch_settings.n_passes(
             counts.shape[0], self.n_components
         )
-        max_iter = self.n_passes
+        like = _training.like(counts, self.device)
         trainer = _training.make_trainer(self, counts, like, seed)
         store = None
         if checkpoint is not None:
@@ -177,21 +164,12 @@ class SubspaceModel(CountModel):
         elif resume:
             raise InputError("`resume` needs a `checkpoint` file to go on from")
 
-        with (
-            use_precision(self.precision),
-            ProgressBar(trainer, max_iter, bool(self.verbose)) as bar,
-        ):
+        def save(trainer: Trainer) -> None:
+            if store is not None and trainer.epoch % every == 0:
+                store.write(trainer)
 
-            def after(current: Trainer) -> bool:
-                bar.update()
-                stop = callback is not None and bool(callback(self._pass(current)))
-                if store is not None and (
-                    stop or current.epoch % checkpoint_every == 0
-                ):
-                    store.write(current)
-                return stop
-
-            self.converged_ = trainer.run(max_iter, self.tol, after)
+        with self._arithmetic():
+            self._run(trainer, self.n_passes, callback, save)
         if store is not None:
             store.write(trainer)
         return self._adopt(trainer)
@@ -230,7 +208,7 @@ class SubspaceModel(CountModel):
         check_is_fitted(self)
         counts = self._check_counts(X, reset=False)
         found = []
-        with use_precision(self.precision):
+        with self._arithmetic():
             for block in counts.iter_blocks():
                 tokens = np.asarray(block.sum(axis=1), dtype=np.float64).ravel()
                 found.append((self._infer(block).arrays(), tokens))

@@ -40,54 +40,35 @@ def like(array: Counts | NDArray[np.floating[Any]], device: str) -> Tensor:
 def make_trainer(
     model: SubspaceModel, counts: Counts, like: Tensor, seed: int
 ) -> Trainer:
-    """Make the trainer of `model`'s solver.
-
-    Raises
-    ------
-    InputError
-        If the solver cannot work with the model's posteriors.
-    """
-    if model.solver == "fast":
-        return _minibatch_trainer(model, counts, like, seed)
-    return _algorithm1_trainer(model, counts, like, seed)
-
-
-def _minibatch_trainer(
-    model: SubspaceModel, counts: Counts, like: Tensor, seed: int
-) -> MinibatchTrainer:
-    sorted_counts = SortedCounts(counts)
-    settings, parts = model.minibatch_settings, model.parts_
-    rate = model.learning_rate or settings.learning_rate(model.n_components)
-    return MinibatchTrainer(
-        sorted_counts,
-        parts,
-        like,
-        n_components=model.n_components,
-        stages=plan_stages(
-            sorted_counts, model.n_passes, rate, settings, folds=parts.likelihood.linear
-        ),
-        batch_size=settings.batch_size(sorted_counts.n_documents, model.batch_size),
-        learn_bias=model.learn_log_unigram,
-        init_scale=float(model.init_scale),
-        seed=seed,
-        settings=settings,
-    )
-
-
-def _algorithm1_trainer(
-    model: SubspaceModel, counts: Counts, like: Tensor, seed: int
-) -> Algorithm1Trainer:
+    """Make the trainer of `model`'s solver, if it can move the model's posteriors."""
     parts, k = model.parts_, model.n_components
-    n_documents, n_features = counts.shape
+    if model.solver == "fast":
+        words_sorted, settings = SortedCounts(counts), model.minibatch_settings
+        rate = model.learning_rate or settings.learning_rate(k)
+        stages = plan_stages(
+            words_sorted, model.n_passes, rate, settings, folds=parts.likelihood.linear
+        )
+        return MinibatchTrainer(
+            words_sorted,
+            parts,
+            like,
+            n_components=k,
+            stages=stages,
+            batch_size=settings.batch_size(counts.shape[0], model.batch_size),
+            learn_bias=model.learn_log_unigram,
+            init_scale=float(model.init_scale),
+            seed=seed,
+            settings=settings,
+        )
     variance = getattr(model, "init_variance", 1.0)
-    posterior = parts.covariance.constant(n_documents, k, variance, like)
+    posterior = parts.covariance.constant(counts.shape[0], k, variance, like)
     if not isinstance(posterior, (DiagonalGaussians, Points)):
         raise InputError(
             'solver="paper" moves diagonal covariances or points, got '
             f'{parts.covariance!r}; use solver="fast"'
         )
     source = generator(seed, Stream.LOADINGS)
-    start = standard_normals((n_features, k), source, like) * model.init_scale
+    start = standard_normals((counts.shape[1], k), source, like) * model.init_scale
     return Algorithm1Trainer(
         # It moves all posteriors in every step, and so holds all documents.
         CountTensor(counts[:], like),

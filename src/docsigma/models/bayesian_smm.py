@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import torch
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from docsigma.counts.sorted_counts import log_unigram
 from docsigma.estep.curvature import LoadingsBasis
 from docsigma.exceptions import InputError
-from docsigma.kernels import use_precision
 from docsigma.likelihoods import Likelihood
 from docsigma.loadings import Loadings
 from docsigma.models import _training
@@ -27,8 +24,6 @@ from docsigma.posteriors import PosteriorFamily
 from docsigma.priors import Prior
 
 if TYPE_CHECKING:
-    import contextlib
-
     import scipy.sparse as sp
     from numpy.typing import ArrayLike
 
@@ -260,18 +255,13 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         self
         """
         first = not hasattr(self, "components_")
-        counts = self._check_counts(X, reset=first)
-        if first and not counts.n_tokens.sum() > 0:
-            raise InputError(
-                f"the {counts.shape[0]} documents hold no word: every count is zero"
-            )
         if first:
-            state = check_random_state(self.random_state)
-            self.seed_ = int(state.randint(np.iinfo(np.int32).max))
+            counts, self.seed_ = self._begin(X)
             self.history_: list[dict[str, Any]] = []
             self.n_iter_, self.converged_, self.vocabulary_ = 0, False, None
-            self.training_log_unigram_ = log_unigram(counts.word_totals)
             self.parts_ = self._parts()
+        else:
+            counts = self._check_counts(X, reset=False)
         if not hasattr(self, "_stream"):
             # A model keeps its dtype; counts on disk are always float32.
             own = counts if first else self.components_
@@ -281,7 +271,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
                 model = self._model()
                 unigram = self.training_log_unigram_
                 self._stream.resume(model.columns, model.bias, unigram)
-        with use_precision(self.precision):
+        with self._arithmetic():
             row = self._stream.learn(counts.iter_blocks())
         columns, bias = self._stream.fitted()
         self._set_columns(columns)
@@ -358,6 +348,3 @@ class BayesianSMM(SubspaceModel, GaussianModel):
             l1=self.l1,
             l2=self.l2,
         )
-
-    def _arithmetic(self) -> contextlib.AbstractContextManager[Any]:
-        return use_precision(self.precision)

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from docsigma.objective import corpus_bound
+from docsigma.parts import Parts, under
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from docsigma.kernels import CountTensor
-    from docsigma.parts import Parts
     from docsigma.posteriors import Gaussians
 
 
@@ -218,14 +218,8 @@ class Trainer(ABC):
             parts = optimizer.state()
             optimizer.restore({part: state[f"{name}.{part}"] for part in parts})
         if self.parts is not None:
-            start = "parts."
-            self.parts.set_arrays(
-                {
-                    name.removeprefix(start): value.cpu().numpy()
-                    for name, value in state.items()
-                    if name.startswith(start)
-                }
-            )
+            learned = under("parts.", state)
+            self.parts.set_arrays({k: v.cpu().numpy() for k, v in learned.items()})
         names = [field.name for field in fields(Epoch)]
         self.history = [Epoch(**{n: row[n] for n in names}) for row in history]
         self._seconds_before = self.history[-1].seconds if self.history else 0.0

@@ -232,13 +232,7 @@ class Trainer(ABC):
 def learn_parts(
     parts: Parts, documents: Callable[[], Iterable[tuple[CountTensor, Gaussians]]]
 ) -> bool:
-    """Let the parts that learn do so from sums over all documents.
-
-    Returns
-    -------
-    bool
-        Whether any part learns.
-    """
+    """Let the parts that learn do so, and return whether any does."""
     learning = [(role, part) for role, part in parts.items() if part.learns]
     if not learning:
         return False

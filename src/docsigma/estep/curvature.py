@@ -30,10 +30,8 @@ class LoadingsBasis:
 
     Parameters
     ----------
-    loadings : Tensor of shape (V, K)
-        :math:`T`.
-    bias : Tensor of shape (V,)
-        :math:`m`.
+    loadings, bias : Tensors of shape (V, K) and (V,)
+        :math:`T` and :math:`m`.
     prior : PriorTensors
         Its precision is :math:`\Lambda`.
 

@@ -53,10 +53,8 @@ class SoftmaxWords:
 
     Parameters
     ----------
-    loadings : Tensor of shape (V, K)
-        :math:`T`.
-    bias : Tensor of shape (V,)
-        :math:`m`.
+    loadings, bias : Tensors of shape (V, K) and (V,)
+        :math:`T` and :math:`m`.
     """
 
     def __init__(self, loadings: Tensor, bias: Tensor) -> None:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from docsigma.posterior import GaussianPosterior
     from docsigma.trainers import Trainer
 
+    CountsLike = ArrayLike | sp.csr_matrix | Counts
+
 
 class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A transformer from word counts to embeddings that knows its words.
@@ -73,11 +75,11 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Whether documents become points, without uncertainty, and no Gaussians."""
         return False
 
-    def posterior(self, X: ArrayLike | sp.csr_matrix | Counts) -> GaussianPosterior:
+    def posterior(self, X: CountsLike) -> GaussianPosterior:
         """Infer the Gaussian of each document."""
         raise NotImplementedError
 
-    def transform(self, X: ArrayLike | sp.csr_matrix | Counts) -> NDArray[Any]:
+    def transform(self, X: CountsLike) -> NDArray[Any]:
         """Embed documents: their means, or means and variances (see `output`).
 
         Parameters
@@ -94,7 +96,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         q = self.posterior(X)
         return np.hstack([q.mean, q.variance])
 
-    def _means(self, X: ArrayLike | sp.csr_matrix | Counts) -> NDArray[Any]:
+    def _means(self, X: CountsLike) -> NDArray[Any]:
         return self.posterior(X).mean.copy()
 
     def set_vocabulary(
@@ -157,7 +159,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
-    def _begin(self, X: ArrayLike | sp.csr_matrix | Counts) -> tuple[Counts, int]:
+    def _begin(self, X: CountsLike) -> tuple[Counts, int]:
         """Return the counts to train on, and the seed of the training."""
         counts = self._check_counts(X, reset=True)
         if not counts.n_tokens.sum() > 0:
@@ -232,8 +234,6 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         loadings = torch.from_numpy(np.ascontiguousarray(self.components_.T))
         return loadings.to(device), torch.from_numpy(self.log_unigram_).to(device)
 
-    def _check_counts(
-        self, X: ArrayLike | sp.csr_matrix | Counts, *, reset: bool
-    ) -> Counts:
+    def _check_counts(self, X: CountsLike, *, reset: bool) -> Counts:
         like = None if reset else self.components_.dtype
         return estimator_counts(self, X, reset=reset, like=like)

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import scipy.sparse as sp
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
-    from docsigma.counts import Counts
     from docsigma.kernels.precision import Precision
+    from docsigma.models._count_model import CountsLike
     from docsigma.models.training_pass import TrainingPass
     from docsigma.objective import Model
     from docsigma.parts import Parts
@@ -109,7 +109,7 @@ class SubspaceModel(CountModel):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
-        X: ArrayLike | sp.csr_matrix | Counts,
+        X: CountsLike,
         y: object = None,  # noqa: ARG002
         *,
         callback: Callable[[TrainingPass], object] | None = None,
@@ -203,7 +203,7 @@ class SubspaceModel(CountModel):
             tol=self.inference_tol,
         ).posterior
 
-    def _embed(self, X: ArrayLike | sp.csr_matrix | Counts) -> list[Any]:
+    def _embed(self, X: CountsLike) -> list[Any]:
         """Return the arrays of the posteriors, a block of documents at a time."""
         check_is_fitted(self)
         counts = self._check_counts(X, reset=False)
@@ -214,13 +214,13 @@ class SubspaceModel(CountModel):
                 found.append((self._infer(block).arrays(), tokens))
         return found
 
-    def _means(self, X: ArrayLike | sp.csr_matrix | Counts) -> NDArray[Any]:
+    def _means(self, X: CountsLike) -> NDArray[Any]:
         found = [arrays["mean"] for arrays, _ in self._embed(X)]
         if not found:
             return np.empty((0, self.n_components), dtype=self.components_.dtype)
         return np.concatenate(found)
 
-    def posterior(self, X: ArrayLike | sp.csr_matrix | Counts) -> GaussianPosterior:
+    def posterior(self, X: CountsLike) -> GaussianPosterior:
         """Infer the Gaussian of each document.
 
         A document's Gaussian depends on the document and the model only. A document

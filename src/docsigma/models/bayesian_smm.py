@@ -24,11 +24,8 @@ from docsigma.posteriors import PosteriorFamily
 from docsigma.priors import Prior
 
 if TYPE_CHECKING:
-    import scipy.sparse as sp
-    from numpy.typing import ArrayLike
-
-    from docsigma.counts import Counts
     from docsigma.kernels.precision import Precision
+    from docsigma.models._count_model import CountsLike
     from docsigma.trainers import Trainer
 
 
@@ -230,11 +227,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(
-        self,
-        X: ArrayLike | sp.csr_matrix | Counts,
-        y: object = None,  # noqa: ARG002
-    ) -> Self:
+    def partial_fit(self, X: CountsLike, y: object = None) -> Self:  # noqa: ARG002
         """Learn from documents that come once, as in a stream.
 
         Each call makes one pass over its documents in minibatches: their posteriors

@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 
     import numpy as np
     import scipy.sparse as sp
-    from numpy.typing import ArrayLike
 
-    from docsigma.counts import Counts
+    from docsigma.models._count_model import CountsLike
     from docsigma.models.training_pass import TrainingPass
     from docsigma.objective import Model
     from docsigma.persistence import StoredModel
@@ -205,7 +204,7 @@ class NVDM(GaussianModel):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
-        X: ArrayLike | sp.csr_matrix | Counts,
+        X: CountsLike,
         y: object = None,  # noqa: ARG002
         *,
         callback: Callable[[TrainingPass], object] | None = None,
@@ -259,7 +258,7 @@ class NVDM(GaussianModel):
         }
         return self
 
-    def posterior(self, X: ArrayLike | sp.csr_matrix | Counts) -> GaussianPosterior:
+    def posterior(self, X: CountsLike) -> GaussianPosterior:
         """Return the Gaussian of each document: one pass through the encoder.
 
         A document with no known word gets what the encoder makes of zeros, which is

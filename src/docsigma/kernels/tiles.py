@@ -18,6 +18,21 @@ from torch import Tensor
 COLUMNS = 8
 
 
+class Workspace:
+    """A buffer that is used again, so that its pages are not fetched for each call."""
+
+    def __init__(self) -> None:
+        self._buffer: Tensor | None = None
+
+    def take(self, n_rows: int, n_columns: int, like: Tensor) -> Tensor:
+        """Return an array of that size with any content."""
+        size = n_rows * n_columns
+        old = self._buffer
+        if old is None or old.numel() < size or old.dtype != like.dtype:
+            self._buffer = old = like.new_empty(size)
+        return old[:size].view(n_rows, n_columns)
+
+
 @dataclass(frozen=True)
 class TileSizes:
     """How the words and the points are cut, as measured in benchmarks/primitive.py.
@@ -39,21 +54,6 @@ class TileSizes:
     kept_bytes: int = 256 * 2**20
 
 
-class Workspace:
-    """A buffer that is used again, so that its pages are not fetched for each call."""
-
-    def __init__(self) -> None:
-        self._buffer: Tensor | None = None
-
-    def take(self, n_rows: int, n_columns: int, like: Tensor) -> Tensor:
-        """Return an array of that size with any content."""
-        size = n_rows * n_columns
-        old = self._buffer
-        if old is None or old.numel() < size or old.dtype != like.dtype:
-            self._buffer = old = like.new_empty(size)
-        return old[:size].view(n_rows, n_columns)
-
-
 def augment(loadings: Tensor, bias: Tensor) -> Tensor:
     """Return the table ``[T, m, 1]`` of shape (V, K + 2)."""
     ones = torch.ones_like(bias)
@@ -70,18 +70,11 @@ def tiled_moments(
     workspace: Workspace,
     sizes: TileSizes,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor]:
-    """Sweep the words once.
+    """Sweep the words once; return lse, first, second, gradient and usable.
 
-    Returns
-    -------
-    lse : Tensor of shape (n,)
-    first, second : Tensor of shape (n, K)
-        Empty unless asked for.
-    gradient : Tensor of shape (V, K + 1) or None
-        Of the loadings and, in the last column, of the bias.
-    usable : Tensor of shape (n,)
-        Whether the exponentials of that point stayed in range; the numbers of the
-        others, and their part of the gradient, are zero.
+    `first` and `second` are empty unless asked for. The last column of the gradient
+    (V, K + 1) is of the bias. `usable` (n,) says whether the exponentials of a point
+    stayed in range; where not, its numbers and its part of the gradient are zero.
     """
     n_points, n_features = len(points), len(table)
     lse = points.new_empty(n_points)

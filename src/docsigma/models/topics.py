@@ -17,6 +17,36 @@ if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
 
 
+def _words(model: CountModel) -> NDArray[Any]:
+    if model.vocabulary_ is None:
+        raise InputError(
+            "the model does not know its words; call `set_vocabulary` before saving"
+        )
+    return np.asarray(model.vocabulary_.words, dtype=object)
+
+
+def _strongest(scores: NDArray[Any], words: NDArray[Any], n_words: int) -> list[str]:
+    order = np.argsort(-scores, kind="stable")[:n_words]
+    return [str(word) for word in words[order]]
+
+
+def _centred(model: CountModel) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the uni-gram, and the loadings less their mean under it."""
+    unigram = np.exp(model.training_log_unigram_)
+    loadings = model.components_.T.astype(np.float64)
+    return unigram, loadings - unigram @ loadings
+
+
+def _lift(unigram: NDArray[Any], logits: NDArray[Any]) -> NDArray[Any]:
+    r"""How much each word's share grows where its logit changes by this much.
+
+    :math:`\sqrt{p_i}\, t_i \delta`: the change of the logit alone would put words
+    seen two or three times first; the root of the frequency holds them down.
+    """
+    lift: NDArray[Any] = np.sqrt(unigram) * logits
+    return lift
+
+
 @dataclass(frozen=True)
 class Dimension:
     """The words at the two ends of one dimension.
@@ -57,36 +87,6 @@ class Cluster:
     words: list[str]
     nearest: list[int]
     mean_total_variance: float | None
-
-
-def _words(model: CountModel) -> NDArray[Any]:
-    if model.vocabulary_ is None:
-        raise InputError(
-            "the model does not know its words; call `set_vocabulary` before saving"
-        )
-    return np.asarray(model.vocabulary_.words, dtype=object)
-
-
-def _strongest(scores: NDArray[Any], words: NDArray[Any], n_words: int) -> list[str]:
-    order = np.argsort(-scores, kind="stable")[:n_words]
-    return [str(word) for word in words[order]]
-
-
-def _centred(model: CountModel) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the uni-gram, and the loadings less their mean under it."""
-    unigram = np.exp(model.training_log_unigram_)
-    loadings = model.components_.T.astype(np.float64)
-    return unigram, loadings - unigram @ loadings
-
-
-def _lift(unigram: NDArray[Any], logits: NDArray[Any]) -> NDArray[Any]:
-    r"""How much each word's share grows where its logit changes by this much.
-
-    :math:`\sqrt{p_i}\, t_i \delta`: the change of the logit alone would put words
-    seen two or three times first; the root of the frequency holds them down.
-    """
-    lift: NDArray[Any] = np.sqrt(unigram) * logits
-    return lift
 
 
 def describe_dimensions(model: CountModel, n_words: int = 10) -> list[Dimension]:

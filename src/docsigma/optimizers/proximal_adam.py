@@ -38,10 +38,8 @@ class ProximalAdam:
         betas: tuple[float, float] = (0.8, 0.9),
         piece: int = PIECE,
     ) -> None:
-        self.l1 = l1
-        self.l2 = l2
-        self.betas = betas
-        self.piece = piece
+        self.l1, self.l2 = l1, l2
+        self.betas, self.piece = betas, piece
         self.first = like.new_zeros(like.shape)
         self.second = like.new_zeros(like.shape)
         self.n_steps = 0

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from docsigma.posteriors import Gaussians
 
 
+class PassSums(NamedTuple):
+    """What a pass met: sums over documents, and the penalty of the loadings."""
+
+    bound: float
+    kl: float
+    penalty: float
+
+
 @dataclass(frozen=True)
 class Epoch:
     """One pass over the corpus.
@@ -43,14 +51,6 @@ class Epoch:
     kl: float
     sparsity: float
     seconds: float
-
-
-class PassSums(NamedTuple):
-    """What a pass met: sums over documents, and the penalty of the loadings."""
-
-    bound: float
-    kl: float
-    penalty: float
 
 
 @dataclass(frozen=True)

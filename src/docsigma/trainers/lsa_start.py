@@ -32,6 +32,13 @@ RIDGE = 20.0
 RIDGE_DOCUMENTS = 5000
 
 
+def damped(counts: sp.csr_matrix) -> sp.csr_matrix:
+    """Return log(1 + x): the tenth occurrence of a word tells less than the first."""
+    result = counts.copy()
+    result.data = np.log1p(result.data)
+    return result
+
+
 @dataclass(frozen=True)
 class Start:
     """Where training starts.
@@ -54,13 +61,6 @@ class Start:
         coordinates = weighted.project(self.importance[:, None] * self.directions)
         coordinates = coordinates / lengths[:, None]
         return coordinates.clamp_(-CLIP, CLIP) * (SHRINK * prior_std)
-
-
-def damped(counts: sp.csr_matrix) -> sp.csr_matrix:
-    """Return log(1 + x): the tenth occurrence of a word tells less than the first."""
-    result = counts.copy()
-    result.data = np.log1p(result.data)
-    return result
 
 
 def semantic_start(

@@ -246,11 +246,11 @@ class MinibatchTrainer(Trainer):
     def _stage(self) -> tuple[Stage, int]:
         """Return the stage of the next pass, and the passes of it that are done."""
         done = self.epoch
-        for stage in self.stages:
+        for stage in self.stages[:-1]:
             if done < stage.n_passes:
                 return stage, done
             done -= stage.n_passes
-        raise AssertionError("all stages are done")
+        return self.stages[-1], done
 
     def one_pass(self) -> PassSums:
         """Visit every batch once."""

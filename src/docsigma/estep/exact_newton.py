@@ -144,9 +144,8 @@ class ExactNewton:
         terms = self.likelihood.at(point.mean, lse)
         return document_bound(terms.value, kl_divergence(q, self.model.prior))
 
-    def _blocks(self, rows: Tensor) -> list[Tensor]:
-        size = max(1, BLOCK // len(self.model.bias))
-        return [rows[start : start + size] for start in range(0, len(rows), size)]
+    def _blocks(self, rows: Tensor) -> tuple[Tensor, ...]:
+        return torch.split(rows, max(1, BLOCK // len(self.model.bias)))
 
     def _derivatives(self, point: Point) -> tuple[Tensor, Tensor]:
         """Return the gradient (n, 3 K) and minus the matrix of second derivatives."""

@@ -106,7 +106,11 @@ def tiled_moments(
             squares[block] = sums_of_squares / total[:, None]
         if weights is not None:
             scale = torch.where(fine, weights[block] / total, 0.0)
-            factors = _weighted(w, scale)
+            # [w * scale, scale, 0, ...]
+            k = w.shape[1]
+            factors = w.new_zeros(len(w), -(-(k + 1) // COLUMNS) * COLUMNS)
+            torch.mul(w, scale[:, None], out=factors[:, :k])
+            factors[:, k] = scale
             if not bool(fine.all()):
                 kept.nan_to_num_(0.0, 0.0, 0.0)
             if gradient is None:
@@ -118,15 +122,6 @@ def tiled_moments(
     if gradient is not None:
         gradient = gradient[:, : points.shape[1] + 1]
     return lse, averages, squares, gradient, usable
-
-
-def _weighted(w: Tensor, scale: Tensor) -> Tensor:
-    """Return ``[w * scale, scale, 0, ...]``."""
-    n, k = w.shape
-    factors = w.new_zeros(n, -(-(k + 1) // COLUMNS) * COLUMNS)
-    torch.mul(w, scale[:, None], out=factors[:, :k])
-    factors[:, k] = scale
-    return factors
 
 
 def _one_pass(

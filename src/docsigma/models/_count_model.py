@@ -170,6 +170,11 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         state = check_random_state(self.random_state)
         return counts, int(state.randint(np.iinfo(np.int32).max))
 
+    def _empty(self, like: Counts | NDArray[Any]) -> torch.Tensor:
+        """Return an empty tensor of the dtype and the device to train in."""
+        dtype = torch.float64 if like.dtype == np.float64 else torch.float32
+        return torch.empty(0, dtype=dtype, device=choose_device(self.device))
+
     def _run(
         self,
         trainer: Trainer,

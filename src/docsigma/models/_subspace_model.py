@@ -12,14 +12,18 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from docsigma.counts.sorted_counts import SortedCounts
 from docsigma.estep import infer
 from docsigma.exceptions import InputError
 from docsigma.kernels import CountTensor, use_precision
 from docsigma.kernels.precision import PRECISIONS
-from docsigma.models import _storage, _training
+from docsigma.models import _storage
 from docsigma.models._count_model import CountModel
 from docsigma.posterior import GaussianPosterior
-from docsigma.trainers import MinibatchSettings
+from docsigma.posteriors import DiagonalGaussians, Points
+from docsigma.random import Stream, generator, standard_normals
+from docsigma.trainers import Algorithm1Trainer, MinibatchSettings, MinibatchTrainer
+from docsigma.trainers.schedule import plan_stages
 
 if TYPE_CHECKING:
     import contextlib
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
+    from docsigma.counts import Counts
     from docsigma.kernels.precision import Precision
     from docsigma.models._count_model import CountsLike
     from docsigma.models.training_pass import TrainingPass
@@ -36,6 +41,11 @@ if TYPE_CHECKING:
     from docsigma.parts import Parts
     from docsigma.posteriors import Gaussians
     from docsigma.trainers import Trainer
+
+
+# Passes and learning rate of Algorithm 1.
+PAPER_PASSES = 1000
+PAPER_RATE = 0.01
 
 
 class SubspaceModel(CountModel):
@@ -90,7 +100,7 @@ class SubspaceModel(CountModel):
         """Passes over the corpus at the most: `max_iter`, or the solver's own."""
         own = getattr(self, "_planned", self.minibatch_settings.passes)
         fast = self.solver == "fast"
-        return self.max_iter or (own if fast else _training.PAPER_PASSES)
+        return self.max_iter or (own if fast else PAPER_PASSES)
 
     @property
     def gives_points(self) -> bool:
@@ -154,8 +164,7 @@ class SubspaceModel(CountModel):
         self._planned = self.minibatch_settings.n_passes(
             counts.shape[0], self.n_components
         )
-        like = _training.like(counts, self.device)
-        trainer = _training.make_trainer(self, counts, like, seed)
+        trainer = self._trainer(counts, seed)
         store = None
         if checkpoint is not None:
             store = _storage.CheckpointFile(checkpoint, self, counts)
@@ -173,6 +182,50 @@ class SubspaceModel(CountModel):
         if store is not None:
             store.write(trainer)
         return self._adopt(trainer)
+
+    def _trainer(self, counts: Counts, seed: int) -> Trainer:
+        """Make the trainer of the solver, if it can move the model's posteriors."""
+        like = self._empty(counts)
+        parts, k = self.parts_, self.n_components
+        if self.solver == "fast":
+            ordered, settings = SortedCounts(counts), self.minibatch_settings
+            rate = self.learning_rate or settings.learning_rate(k)
+            stages = plan_stages(
+                ordered, self.n_passes, rate, settings, folds=parts.likelihood.linear
+            )
+            return MinibatchTrainer(
+                ordered,
+                parts,
+                like,
+                n_components=k,
+                stages=stages,
+                batch_size=settings.batch_size(counts.shape[0], self.batch_size),
+                learn_bias=self.learn_log_unigram,
+                init_scale=float(self.init_scale),
+                seed=seed,
+                settings=settings,
+            )
+        variance = getattr(self, "init_variance", 1.0)
+        posterior = parts.covariance.constant(counts.shape[0], k, variance, like)
+        if not isinstance(posterior, (DiagonalGaussians, Points)):
+            raise InputError(
+                'solver="paper" moves diagonal covariances or points, got '
+                f'{parts.covariance!r}; use solver="fast"'
+            )
+        source = generator(seed, Stream.LOADINGS)
+        start = standard_normals((counts.shape[1], k), source, like) * self.init_scale
+        return Algorithm1Trainer(
+            # It moves all posteriors in every step, and so holds all documents.
+            CountTensor(counts[:], like),
+            posterior,
+            parts,
+            start,
+            torch.from_numpy(self.training_log_unigram_).to(like),
+            learning_rate=self.learning_rate or PAPER_RATE,
+            n_draws=1 if posterior.is_point else self.n_draws,
+            learn_bias=self.learn_log_unigram,
+            seed=seed,
+        )
 
     def _set_columns(self, columns: torch.Tensor) -> None:
         k = self.n_components

@@ -16,12 +16,12 @@ from docsigma.estep.curvature import LoadingsBasis
 from docsigma.exceptions import InputError
 from docsigma.likelihoods import Likelihood
 from docsigma.loadings import Loadings
-from docsigma.models import _training
 from docsigma.models._gaussian_model import GaussianModel
 from docsigma.models._subspace_model import SubspaceModel
 from docsigma.parts import Parts
 from docsigma.posteriors import PosteriorFamily
 from docsigma.priors import Prior
+from docsigma.trainers import StreamTrainer
 
 if TYPE_CHECKING:
     from docsigma.kernels.precision import Precision
@@ -257,9 +257,17 @@ class BayesianSMM(SubspaceModel, GaussianModel):
             counts = self._check_counts(X, reset=False)
         if not hasattr(self, "_stream"):
             # A model keeps its dtype; counts on disk are always float32.
-            own = counts if first else self.components_
-            like = _training.like(own, self.device)
-            self._stream = _training.make_stream(self, counts.shape[1], like)
+            rate = self.minibatch_settings.learning_rate(self.n_components)
+            self._stream = StreamTrainer(
+                self.parts_,
+                self._empty(counts if first else self.components_),
+                n_features=counts.shape[1],
+                n_components=self.n_components,
+                learning_rate=self.learning_rate or rate,
+                batch_size=self.batch_size,
+                learn_bias=self.learn_log_unigram,
+                seed=self.seed_,
+            )
             if not first:
                 model = self._model()
                 unigram = self.training_log_unigram_

@@ -8,17 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
+from docsigma import objective
 from docsigma.estep.curvature import LoadingsBasis, WordCurvature, own_trace
 from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments
 from docsigma.loadings import WordGradient
-from docsigma.objective import (
-    ExpectedLse,
-    augmented,
-    chained,
-    document_bound,
-    drawn_spread,
-    kl_divergence,
-)
 from docsigma.optimizers import ProximalAdam
 
 if TYPE_CHECKING:
@@ -179,14 +172,14 @@ class MinibatchStep:
             counts, self.words.loadings, self.words.bias
         )
         moments, terms, gradients = self._evaluate(likelihood, q, points, curved)
-        kl = kl_divergence(q, prior)
-        self.bound += document_bound(terms.value, kl).sum()
+        kl = objective.kl_divergence(q, prior)
+        self.bound += objective.document_bound(terms.value, kl).sum()
         self.kl += kl.sum()
 
         assert moments.first is not None
         quadratic = self.parts.loadings.quadratic
         effective = terms.tokens[:, None]
-        slope = chained(moments.first, points, quadratic)
+        slope = objective.chained(moments.first, points, quadratic)
         gradient = (
             terms.linear_gradient - effective * slope - prior.penalty_gradient(q.mean)
         )
@@ -219,7 +212,7 @@ class MinibatchStep:
         """Evaluate a draw per document; the last item has the words' gradients."""
         evaluate = partial(
             softmax_moments,
-            augmented(points, self.parts.loadings.quadratic),
+            objective.augmented(points, self.parts.loadings.quadratic),
             SoftmaxWords.of_table(self.words.rows),
             workspace=self.words.table.workspace,
         )
@@ -241,9 +234,11 @@ class MinibatchStep:
         if not family.diagonal:
             model = self.parts.model(self.words.rows[:, :-2], self.words.bias)
             centre = self.basis.mean.expand_as(q.mean)
-            spread = ExpectedLse(model, family)(q, centre).spread
+            spread = objective.ExpectedLse(model, family)(q, centre).spread
             return tokens.view(-1, *[1] * (spread.ndim - 1)) * spread
-        return tokens[:, None] * drawn_spread(moments, k, self.parts.loadings.quadratic)
+        return tokens[:, None] * objective.drawn_spread(
+            moments, k, self.parts.loadings.quadratic
+        )
 
     def _move_words(
         self,

@@ -12,7 +12,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from docsigma.exceptions import InputError
-from docsigma.models import _training
 from docsigma.models._gaussian_model import GaussianModel
 from docsigma.parts import Parts, under
 from docsigma.posterior import GaussianPosterior
@@ -228,7 +227,7 @@ class NVDM(GaussianModel):
         self
         """
         counts, seed = self._begin(X)
-        like = _training.like(counts, self.device)
+        like = self._empty(counts)
         network = NVDMNetwork.initial(
             torch.from_numpy(self.training_log_unigram_).to(like),
             n_components=self.n_components,

@@ -6,14 +6,13 @@ import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+from torch import Tensor
 
 from docsigma.estep.curvature import eigen
 from docsigma.objective import ExpectedLse, document_bound, kl_divergence
 from docsigma.posteriors.diagonal import Diagonal, DiagonalGaussians
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from docsigma.likelihoods import DocumentLikelihood
     from docsigma.objective import Model
 
@@ -72,14 +71,8 @@ class ExactNewton:
     curvature. The bound is concave in the mean and the variance together, and in the
     centre alone, but not in all three: eigenvalues of the wrong sign are turned, which
     leads away from saddle points. Steps in the mean, the variance and the centre one
-    after the other creep along such places for hundreds of passes.
-
-    Parameters
-    ----------
-    likelihood : DocumentLikelihood
-        The documents, of a likelihood that is linear.
-    model : Model
-        Words with point loadings, and the prior.
+    after the other creep along such places for hundreds of passes. The likelihood must
+    be linear, and the loadings points.
     """
 
     def __init__(self, likelihood: DocumentLikelihood, model: Model) -> None:
@@ -95,12 +88,8 @@ class ExactNewton:
     ) -> tuple[Point, Tensor, Tensor]:
         """Step until every document's next step is shorter than `tol`.
 
-        Lengths are as for :func:`~docsigma.estep.newton.infer`.
-
-        Returns
-        -------
-        tuple of a Point and two Tensors of shape (n,)
-            Where each document ends, how many steps it took, and whether it converged.
+        Lengths are as for :func:`~docsigma.estep.newton.infer`. Returns where each
+        document ends, how many steps it took, and whether it converged.
         """
         best = Point(*(part.clone() for part in point))
         n_iter = torch.zeros_like(self.tokens, dtype=torch.int64)
@@ -155,9 +144,8 @@ class ExactNewton:
         terms = self.likelihood.at(point.mean, lse)
         return document_bound(terms.value, kl_divergence(q, self.model.prior))
 
-    def _blocks(self, rows: Tensor) -> list[Tensor]:
-        size = max(1, BLOCK // len(self.model.bias))
-        return [rows[start : start + size] for start in range(0, len(rows), size)]
+    def _blocks(self, rows: Tensor) -> tuple[Tensor, ...]:
+        return torch.split(rows, max(1, BLOCK // len(self.model.bias)))
 
     def _derivatives(self, point: Point) -> tuple[Tensor, Tensor]:
         """Return the gradient (n, 3 K) and minus the matrix of second derivatives."""
@@ -172,10 +160,8 @@ class ExactNewton:
                 spread.append(away.t() @ (weights[:, None] * away))
         expected, square = torch.cat(first).tensor_split([k], dim=1)
         away = centre - expected
-        slope = torch.cat(
-            [expected, 0.5 * square - centre * expected + 0.5 * centre**2], dim=1
-        )
-        slope = torch.cat([slope, variance * away], dim=1)
+        squared = 0.5 * square - centre * expected + 0.5 * centre**2
+        slope = torch.cat([expected, squared, variance * away], dim=1)
         # Derivatives of the exponents by [t, t**2].
         jacobian = mean.new_zeros(len(mean), 3 * k, 2 * k)
         which = torch.arange(k, device=mean.device)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from docsigma.estep.anderson import Anderson
 from docsigma.estep.curvature import LoadingsBasis, WordCurvature
@@ -19,12 +20,12 @@ from docsigma.posteriors import Diagonal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from torch import Tensor
-
     from docsigma.kernels import CountTensor
     from docsigma.likelihoods import DocumentLikelihood
     from docsigma.objective import LseTerms, Model
     from docsigma.posteriors import Gaussians, PosteriorFamily
+
+    Lse = Callable[[Gaussians, Tensor], LseTerms]
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,12 @@ class Inferred:
     n_iter: Tensor
     converged: Tensor
     bound: Tensor
+
+    @classmethod
+    def before(cls, posterior: Gaussians) -> Inferred:
+        """Return posteriors before the first pass, to be moved in place."""
+        n_iter = torch.zeros(len(posterior), dtype=torch.int64)
+        return cls(posterior, n_iter, n_iter > 0, n_iter.double())
 
 
 def infer(
@@ -108,10 +115,7 @@ def infer(
     words = Evaluator(model, family, settings)
     n_documents = len(counts)
     q = family.constant(n_documents, model.n_components, 1.0, model.columns)
-    n_iter = torch.zeros(n_documents, dtype=torch.int64)
-    converged = torch.zeros(n_documents, dtype=torch.bool)
-    bound = torch.empty(n_documents, dtype=torch.float64)
-    found = Inferred(q, n_iter, converged, bound)
+    found = Inferred.before(q)
     chunk = settings.gpu_chunk if model.columns.is_cuda else settings.chunk
     for start in range(0, n_documents, chunk):
         stop = min(start + chunk, n_documents)
@@ -132,18 +136,16 @@ class Evaluator:
         family: PosteriorFamily,
         settings: NewtonSettings,
         basis: LoadingsBasis | None = None,
-        expected_lse: Callable[[Gaussians, Tensor], LseTerms] | None = None,
+        expected_lse: Lse | None = None,
     ) -> None:
         self.model, self.family, self.settings = model, family, settings
         self.basis = basis or LoadingsBasis(model.loadings, model.bias, model.prior)
-        self.expected_lse: Callable[[Gaussians, Tensor], LseTerms]
-        self.frequent: Callable[[Gaussians, Tensor], LseTerms] | None = None
+        whole = ExpectedLse(model, family) if expected_lse is None else expected_lse
+        self.expected_lse: Lse = whole
+        self.frequent: Lse | None = None
         self.twice_differentiable = False
-        if expected_lse is not None:
-            self.expected_lse = expected_lse
+        if not isinstance(whole, ExpectedLse):
             return
-        whole = ExpectedLse(model, family)
-        self.expected_lse = whole
         # What `exact_newton` knows: its second derivatives are written for this case.
         self.twice_differentiable = (
             isinstance(family, Diagonal)
@@ -357,11 +359,7 @@ class State:
         shorter: Tensor = step * (reach / longest).clamp(max=1.0)
         return shorter
 
-    def step(
-        self,
-        tol: float,
-        expected_lse: Callable[[Gaussians, Tensor], LseTerms] | None = None,
-    ) -> Tensor:
+    def step(self, tol: float, expected_lse: Lse | None = None) -> Tensor:
         """Evaluate the next point; return which documents are done."""
         prior = self.words.model.prior
         trial = self.current.towards(self.proposal, self.step_size)
@@ -390,8 +388,7 @@ class State:
         away = (lse.first - trial.centre).square() * effective / precision
         change = change + self.words.settings.centre_weight * away
         self._accept(trial, value, gradient, proposal, precision, rose)
-        done: Tensor = rose & (size < tol) & (change.mean(dim=1).sqrt() < tol)
-        return done
+        return rose & (size < tol) & (change.mean(dim=1).sqrt() < tol)
 
     def _shorten(self, rose: Tensor) -> None:
         """Halve the steps of documents whose bound fell."""

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 # What config.json of a model folder calls a kind, and its class; the kinds of other
 # distributions join by entry points.
-MODELS: dict[str, type[CountModel]] = {
-    "BayesianSMM": BayesianSMM,
-}
+MODELS: dict[str, type[CountModel]] = {"BayesianSMM": BayesianSMM}
 
 
 def load_model(folder: str | os.PathLike[str]) -> CountModel:

@@ -166,7 +166,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
             or ``covariance`` (documents x components x components).
         y, sample_weight
                     Labels and weights, as for :class:`GaussianLinearClassifier`.
-                """
+        """
         if is_posterior(X):
             if y is None:
                 raise InputError("`y` is missing: the classifier needs labels")

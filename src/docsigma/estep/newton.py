@@ -15,7 +15,6 @@ from docsigma.estep.exact_newton import ExactNewton, Point
 from docsigma.estep.settings import NewtonSettings
 from docsigma.kernels import SoftmaxWords
 from docsigma.objective import ExpectedLse, document_bound, kl_divergence
-from docsigma.posteriors import Diagonal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,8 +79,10 @@ def infer(
     last two gradients; covariances go to where the first equation has them. A step that
     lowers a document's bound is undone and halved, so no document's bound ever falls.
     Where there are many words, the first steps see the frequent ones, with one word in
-    place of all others. The few documents that still climb after 40 passes are finished
-    with exact second derivatives (:mod:`~docsigma.estep.exact_newton`).
+    place of all others. Documents that still climb after 40 passes are finished with
+    exact second derivatives (:mod:`~docsigma.estep.exact_newton`), where these are
+    known: for diagonal covariances, point loadings and a linear likelihood, in up to 32
+    dimensions.
 
     There are no draws: the answer depends on the document and the model, not on a
     seed, on neighbours or on order. Only documents of a handful of tokens whose
@@ -148,7 +149,8 @@ class Evaluator:
             return
         # What `exact_newton` knows: its second derivatives are written for this case.
         self.twice_differentiable = (
-            isinstance(family, Diagonal)
+            family.diagonal
+            and not family.is_point
             and model.likelihood.linear
             and not model.quadratic
             and model.n_components <= settings.exact_components
@@ -186,8 +188,7 @@ def climb(
         done = state.step(tol)
         where = rows[state.index[under_way].cpu()]
         device_rows = where.to(state.value.device)
-        best = state.proposal.q.with_mean(state.current.q.mean)
-        found.posterior[device_rows] = best[under_way]
+        found.posterior[device_rows] = state.answer(done)[under_way]
         found.bound[where] = state.value[under_way].cpu()
         found.n_iter[where] = iteration
         found.converged[where] = done[under_way].cpu()
@@ -384,11 +385,24 @@ class State:
 
         size = (newton.square() * precision).mean(dim=1).sqrt()
         change = (target.log_precision - trial.q.log_precision).square()
-        # The centre counts by what it has to gain; it is a pass behind the rest.
+        # The centre is weighted by what it could gain; it lags one pass.
         away = (lse.first - trial.centre).square() * effective / precision
         change = change + self.words.settings.centre_weight * away
         self._accept(trial, value, gradient, proposal, precision, rose)
         return rose & (size < tol) & (change.mean(dim=1).sqrt() < tol)
+
+    def answer(self, done: Tensor) -> Gaussians:
+        """Return the posteriors as they stand.
+
+        The covariance that is stationary at the current point is a step ahead of the
+        current one. Extrapolated points may mislead: from them on only documents that
+        are done get it.
+        """
+        ahead = self.proposal if self.plain is None else self.plain
+        best = ahead.q.with_mean(self.current.q.mean)
+        if self.memory is None:
+            return best
+        return best.where(done[:, None], self.current.q)
 
     def _shorten(self, rose: Tensor) -> None:
         """Halve the steps of documents whose bound fell."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
 from sklearn.base import _fit_context
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -248,13 +250,23 @@ class SubspaceModel(CountModel):
 
     def _infer(self, counts: sp.csr_matrix) -> Gaussians:
         model = self._model()
-        return infer(
+        found = infer(
             CountTensor(counts, model.bias),
             model,
             self.parts_.covariance,
             max_iter=self.inference_max_iter,
             tol=self.inference_tol,
-        ).posterior
+        )
+        missed = int((~found.converged).sum())
+        if missed:
+            warnings.warn(
+                f"{missed} of {counts.shape[0]} documents did not converge in "
+                f"{self.inference_max_iter} passes, so that their embeddings are less "
+                "exact: a larger `inference_max_iter` gives them more",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return found.posterior
 
     def _embed(self, X: CountsLike) -> list[Any]:
         """Return the arrays of the posteriors, a block of documents at a time."""

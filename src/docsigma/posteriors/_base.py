@@ -127,6 +127,8 @@ class PosteriorFamily(Part):
     second_moments: ClassVar[bool] = False
     # Whether one variance per dimension is all that :meth:`spread` keeps.
     diagonal: ClassVar[bool] = False
+    # Whether its posteriors are points.
+    is_point: ClassVar[bool] = False
 
     @abstractmethod
     def constant(self, n: int, k: int, variance: float, like: Tensor) -> Gaussians:

@@ -104,6 +104,7 @@ class Point(PosteriorFamily):
 
     second_moments: ClassVar[bool] = True
     diagonal: ClassVar[bool] = True
+    is_point: ClassVar[bool] = True
 
     def constant(self, n: int, k: int, variance: float, like: Tensor) -> Points:
         """Return n points at zero."""

@@ -230,16 +230,20 @@ class Trainer(ABC):
 
 
 def learn_parts(
-    parts: Parts, documents: Callable[[], Iterable[tuple[CountTensor, Gaussians]]]
+    parts: Parts,
+    columns: Tensor,
+    bias: Tensor,
+    documents: Iterable[tuple[CountTensor, Gaussians]],
 ) -> bool:
     """Let the parts that learn do so, and return whether any does."""
     learning = [(role, part) for role, part in parts.items() if part.learns]
     if not learning:
         return False
     totals: dict[str, dict[str, Tensor]] = {role: {} for role, _ in learning}
-    for counts, q in documents():
+    model = parts.model(columns, bias)
+    for counts, q in documents:
         for role, part in learning:
-            for name, value in part.sums(counts, q).items():
+            for name, value in part.sums(counts, q, model).items():
                 total = totals[role]
                 total[name] = total[name] + value if name in total else value
     for role, part in learning:

@@ -166,7 +166,8 @@ class Algorithm1Trainer(Trainer):
         self.ascent.ascend(self.columns, WordGradient(linear, softmax))
         if self._bias_ascent is not None:
             self._bias_ascent.ascend(self.bias, bias_gradient)
-        if learn_parts(self.parts, lambda: [(self.counts, self.posterior)]):
+        documents = [(self.counts, self.posterior)]
+        if learn_parts(self.parts, self.columns, self.bias, documents):
             self.prior = self.parts.prior.tensors(k, self.columns)
         return PassSums(bound, float(kl.sum()), penalty)
 

@@ -291,9 +291,10 @@ class MinibatchTrainer(Trainer):
             for batch in self.documents(n_words):
                 yield batch.counts, self.q[batch.rows]
 
-        if learn_parts(self.parts, posteriors):
+        columns, bias = self.table.columns[:n_words], self.table.bias[:n_words]
+        if learn_parts(self.parts, columns, bias, posteriors()):
             self.prior = self.parts.prior.tensors(k, self._like)
-        penalty = self.parts.loadings.penalty(self.table.columns[:n_words])
+        penalty = self.parts.loadings.penalty(columns)
         return PassSums(
             float(step.bound) + self._rare_part(n_words), float(step.kl), penalty
         )

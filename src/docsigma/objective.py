@@ -242,6 +242,6 @@ def penalty(loadings: Tensor, l1: float, l2: float) -> float:
     return total
 
 
-def corpus_bound(documents: float, loadings: float) -> float:
+def corpus_bound(bound: float, penalty: float) -> float:
     """Return what training maximises: the documents' bounds less the penalty, once."""
-    return documents - loadings
+    return bound - penalty

@@ -42,13 +42,13 @@ BASES: dict[str, type[Part]] = {
 def make_part(role: str, given: object, **defaults: Any) -> Part:
     """Return the part that a parameter names or holds.
 
-    A name makes one with `defaults`, where it knows them; an object is copied, so that
-    training never changes what a user gave.
+    A name is instantiated with those `defaults` that its constructor accepts; an object
+    is copied, so that training never changes what a user gave.
 
     Raises
     ------
     InputError
-        If there is no part of that name, or the object is none.
+        If there is no part of that name, or the object is not a part of this role.
 
     Examples
     --------

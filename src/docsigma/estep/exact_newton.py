@@ -65,9 +65,9 @@ class ExactNewton:
     so that one covariance of u per document, :math:`V (2K)^2` operations, gives the
     curvature. The bound is concave in the mean and the variance together, and in the
     centre alone, but not in all three: eigenvalues of the wrong sign have it flipped,
-    which leads away from saddle points. Steps in the mean, the variance and the centre one
-    after the other creep along such places for hundreds of passes. The likelihood must
-    be linear, and the loadings points.
+    which leads away from saddle points. Steps in the mean, the variance and the centre
+    one after the other creep along such places for hundreds of passes. The likelihood
+    must be linear, and the loadings points.
     """
 
     def __init__(self, likelihood: DocumentLikelihood, model: Model) -> None:

@@ -147,7 +147,8 @@ class CheckpointFile:
         config, arrays = read_checkpoint(self.path)
         if config["counts"] != self._digest:
             raise InputError(
-                f"{self.path} was written for other documents than those given"
+                f"{self.path} was written for other documents than those given, or for "
+                "the same on disk where these are in memory, or the other way round"
             )
         # The fast solver plans its learning rates for the number of passes.
         fast = self._parameters["solver"] == "fast"

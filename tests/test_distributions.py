@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import configparser
+import importlib
+import importlib.metadata
 import os
 import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from docsigma._extensions import PAPER
 
 pytest.importorskip("hatchling")
 
@@ -171,3 +176,28 @@ print(len(available_corpora()))
 """
     done = run_alone(core_alone, program)
     assert done.stdout.split() == ["BayesianSMM", "4"], done.stderr
+
+
+def test_names_that_moved_are_those_that_the_paper_registers():
+    with (ROOT / "paper" / "pyproject.toml").open("rb") as file:
+        groups = tomllib.load(file)["project"]["entry-points"]
+    for group in ("commands", "corpora", "models"):
+        assert set(PAPER[group]) == set(groups[f"docsigma.{group}"])
+
+
+def test_a_broken_distribution_does_not_stop_the_command_line(monkeypatch, capsys):
+    broken = importlib.metadata.EntryPoint(
+        "magic", "no_such_module:magic", "docsigma.commands"
+    )
+    found = importlib.metadata.entry_points
+
+    def entry_points(*, group, **options):
+        rest = [] if options.get("name", "magic") != "magic" else [broken]
+        return [*found(group=group, **options), *rest]
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    monkeypatch.delitem(sys.modules, "docsigma.cli.app", raising=False)
+    app = importlib.import_module("docsigma.cli.app")
+    monkeypatch.undo()
+    assert "no command `magic`" in capsys.readouterr().err
+    assert "fit" in {command.name for command in app.app.registered_commands}

@@ -65,9 +65,9 @@ __all__ = [*sorted(_HOME), "__version__"]
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
-    from docsigma._extensions import in_paper
+    from docsigma._extensions import install_hint
 
-    if where := in_paper("classes", name):
+    if where := install_hint("classes", name):
         # No AttributeError: `from docsigma import ...` would drop its sentence.
         then = f"`from docsigma_paper import {name}`"
         raise ImportError(f"{name} is {where}, then {then}")

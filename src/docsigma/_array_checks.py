@@ -1,15 +1,22 @@
-"""Checks of the arrays that a Gaussian is made of."""
+"""Types of arrays, and checks of arguments."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from docsigma.exceptions import InputError
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+Floats = NDArray[np.float64]
+
+
+def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
+    """Refuse a value that is none of the choices."""
+    if value not in choices:
+        raise InputError(f"`{name}` must be one of {', '.join(choices)}, got {value!r}")
 
 
 def floats(name: str, values: ArrayLike, n_dimensions: int) -> NDArray[Any]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import secrets
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from docsigma.exceptions import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def _why(error: OSError) -> str:
@@ -50,6 +49,19 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
                 file.unlink()
 
 
+def read_json_object(path: Path, missing: str) -> dict[str, Any]:
+    """Read a JSON file that holds an object; `missing` is the error without it."""
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(missing) from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} is damaged: {error}") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{path} is damaged: it holds no JSON object")
+    return value
+
+
 @contextlib.contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path that becomes `path` when the block ends well.
@@ -57,19 +69,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     If the block fails the temporary file is removed and an older `path` stays
     as it was.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be written: no such folder, no permission, disk full.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> target = Path(tempfile.mkdtemp()) / "numbers.txt"
-    >>> with atomic_file(target) as temporary:
-    ...     _ = temporary.write_text("1 2 3")
-    >>> target.read_text()
-    '1 2 3'
+    A file that cannot be written (no such folder, no permission, disk full) is an
+    InputError.
     """
     target = Path(path)
     temporary = _temporary(target)
@@ -86,13 +87,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def check_replaceable(folder: Path) -> None:
-    """Refuse to replace a file, or a folder that docsigma did not write.
-
-    Raises
-    ------
-    InputError
-        If `folder` is there and is not ours.
-    """
+    """Refuse to replace a file, or a folder that docsigma did not write."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"cannot write the folder {folder}: a file has that name")
     occupied = folder.is_dir() and any(folder.iterdir())
@@ -110,20 +105,6 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     An older folder at `path` is moved aside, replaced, and only then removed,
     so that at every moment one complete folder exists. Replacing is refused if
     `path` holds anything that docsigma did not write.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> target = Path(tempfile.mkdtemp()) / "model"
-    >>> with atomic_folder(target) as temporary:
-    ...     _ = (temporary / "config.json").write_text("{}")
-    >>> [file.name for file in target.iterdir()]
-    ['config.json']
     """
     target = Path(path)
     temporary = _temporary(target)

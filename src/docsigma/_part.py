@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from docsigma.kernels import CountTensor
+    from docsigma.objective import Model
     from docsigma.posteriors import Gaussians
 
 
@@ -28,8 +29,16 @@ class Part(BaseEstimator):
     # Whether `sums` is worth calling.
     learns: ClassVar[bool] = False
 
-    def sums(self, counts: CountTensor, q: Gaussians) -> dict[str, Tensor]:  # noqa: ARG002
-        """Return the sums over these documents that :meth:`update` needs."""
+    def sums(
+        self,
+        counts: CountTensor,  # noqa: ARG002
+        q: Gaussians,  # noqa: ARG002
+        model: Model,  # noqa: ARG002
+    ) -> dict[str, Tensor]:
+        """Return the sums over these documents that :meth:`update` needs.
+
+        `model` has the words and parts that the posteriors were found under.
+        """
         return {}
 
     def update(self, sums: Mapping[str, Tensor]) -> None:

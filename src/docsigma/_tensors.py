@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from docsigma._files import atomic_file
 from docsigma.exceptions import InputError
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping
-
 
 # Names that the format has for numpy's kinds of numbers; the size in bits follows.
 LETTERS = {"f": "F", "i": "I", "u": "U"}
@@ -77,10 +74,7 @@ def read_tensors(
 ) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, str]]:
     """Read the arrays and the metadata of a file that :func:`write_tensors` wrote.
 
-    Raises
-    ------
-    InputError
-        If the file is missing, damaged, or written by something else.
+    A file that is missing, damaged, or written by something else is refused.
     """
     if not Path(path).is_file():
         raise InputError(f"{path} does not exist")

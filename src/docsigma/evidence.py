@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from docsigma._array_checks import check_choice
 from docsigma.exceptions import InputError
 from docsigma.kernels import SoftmaxWords, softmax_moments
 from docsigma.objective import (
@@ -181,14 +182,8 @@ def estimate_evidence(
     first_chunk : int, default=0
         Number of the first chunk of :func:`chunk_rows` documents, for callers that
         bring a corpus in pieces: the draws are then those of the whole.
-
-    Returns
-    -------
-    Evidence
     """
-    if estimator not in _FUNCTIONS:
-        known = ", ".join(ESTIMATORS)
-        raise InputError(f"`estimator` must be one of {known}, got {estimator!r}")
+    check_choice("estimator", estimator, ESTIMATORS)
     if n_draws < 1:
         raise InputError(f"`n_draws` must be at least 1, got {n_draws}")
     words = SoftmaxWords(model.columns, model.bias)

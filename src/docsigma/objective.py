@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+from torch import Tensor
 
 from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
+    from docsigma.kernels import SoftmaxMoments
     from docsigma.likelihoods import Likelihood
     from docsigma.posteriors import Gaussians, PosteriorFamily
     from docsigma.priors import PriorTensors
@@ -88,6 +88,15 @@ def chained(first: Tensor, points: Tensor, quadratic: bool) -> Tensor:
     return first[:, :k] + first[:, k:] * points
 
 
+def drawn_spread(moments: SoftmaxMoments, k: int, quadratic: bool) -> Tensor:
+    """Return the diagonal of minus the lse's second derivative in w, at points."""
+    assert moments.first is not None
+    assert moments.second is not None
+    first, second = moments.first[:, :k], moments.second[:, :k]
+    spread = (second - first * first).clamp_(min=0)
+    return spread + moments.first[:, k:] if quadratic else spread
+
+
 class LseTerms(NamedTuple):
     """An expected log-sum-exp F and its derivatives, per document."""
 
@@ -119,10 +128,7 @@ class ExpectedLse:
     """
 
     def __init__(
-        self,
-        model: Model,
-        family: PosteriorFamily,
-        workspace: Workspace | None = None,
+        self, model: Model, family: PosteriorFamily, workspace: Workspace | None = None
     ) -> None:
         self.family = family
         self.quadratic = model.quadratic
@@ -187,16 +193,12 @@ class SampledLse:
             second=True,
             workspace=self.workspace,
         )
+        spread = drawn_spread(moments, k, self.quadratic)
         assert moments.first is not None
-        assert moments.second is not None
-        first, second = moments.first[:, :k], moments.second[:, :k]
-        spread = (second - first * first).clamp_(min=0)
-        if self.quadratic:
-            spread = spread + moments.first[:, k:]
         slope = chained(moments.first, points, self.quadratic)
         return LseTerms(
             moments.lse.double().view(n, -1).mean(dim=1),
-            first.view(n, -1, k).mean(dim=1),
+            moments.first[:, :k].view(n, -1, k).mean(dim=1),
             slope.view(n, -1, k).mean(dim=1),
             spread.view(n, -1, k).mean(dim=1),
         )
@@ -240,6 +242,6 @@ def penalty(loadings: Tensor, l1: float, l2: float) -> float:
     return total
 
 
-def corpus_bound(documents: float, loadings: float) -> float:
+def corpus_bound(bound: float, penalty: float) -> float:
     """Return what training maximises: the documents' bounds less the penalty, once."""
-    return documents - loadings
+    return bound - penalty

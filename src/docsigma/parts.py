@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sklearn.base import clone
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from docsigma._part import Part
 
 
+Value = TypeVar("Value")
 # What a parameter of a model may name, and what it makes.
 KINDS: dict[str, Mapping[str, type[Part]]] = {
     "likelihood": LIKELIHOODS,
@@ -41,13 +42,13 @@ BASES: dict[str, type[Part]] = {
 def make_part(role: str, given: object, **defaults: Any) -> Part:
     """Return the part that a parameter names or holds.
 
-    A name makes one with `defaults`, where it knows them; an object is copied, so that
-    training never changes what a user gave.
+    A name is instantiated with those `defaults` that its constructor accepts; an object
+    is copied, so that training never changes what a user gave.
 
     Raises
     ------
     InputError
-        If there is no part of that name, or the object is none.
+        If there is no part of that name, or the object is not a part of this role.
 
     Examples
     --------
@@ -78,6 +79,11 @@ def kind_name(role: str, part: Part) -> str:
         f"the {role} {type(part).__name__} cannot be saved: it is registered under no "
         f"name (docsigma.parts.KINDS[{role!r}] has {known})"
     )
+
+
+def under(prefix: str, named: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the values whose names start with `prefix`, named by the rest."""
+    return {k.removeprefix(prefix): v for k, v in named.items() if k.startswith(prefix)}
 
 
 @dataclass(frozen=True)
@@ -141,11 +147,4 @@ class Parts:
     def set_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
         """Restore what :meth:`arrays` returned."""
         for role, part in self.items():
-            start = f"{role}."
-            part.set_arrays(
-                {
-                    name.removeprefix(start): array
-                    for name, array in arrays.items()
-                    if name.startswith(start)
-                }
-            )
+            part.set_arrays(under(f"{role}.", arrays))

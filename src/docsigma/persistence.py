@@ -10,20 +10,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from docsigma._files import atomic_folder
+from docsigma._files import atomic_folder, read_json_object
 from docsigma._tensors import read_tensors, write_tensors
 from docsigma.exceptions import InputError
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping
-
 
 SCHEMA_VERSION = 1
 # Checkpoints are for the version that wrote them: their random numbers and arrays are
@@ -66,17 +63,7 @@ def _dump(path: Path, value: Any) -> None:
 
 
 def _load_json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError as error:
-        raise InputError(
-            f"the model folder {path.parent} has no {path.name}"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} is damaged: {error}") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{path} is damaged: it holds no JSON object")
-    return value
+    return read_json_object(path, f"the model folder {path.parent} has no {path.name}")
 
 
 def _check_schema(

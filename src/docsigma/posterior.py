@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,12 +14,8 @@ from docsigma._tensors import read_tensors, write_tensors
 from docsigma.exceptions import InputError
 from docsigma.gaussian_prior import GaussianPrior
 
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping, Sequence
-
-
 Array = NDArray[np.floating[Any]]
+Value = TypeVar("Value")
 KIND = "gaussian-posterior"
 
 
@@ -102,7 +100,9 @@ class GaussianPosterior:
             check_shape("n_tokens", self.n_tokens, (len(self),))
             allowed = self.n_tokens >= 0
             check_all("n_tokens", self.n_tokens, allowed, "not be negative")
-        self.prior = _checked_prior(prior, self.n_components)
+        if prior is not None:
+            _check_prior(prior, self.n_components)
+        self.prior = prior
         for array in (self.variance, *self._rows().values()):
             array.flags.writeable = False
 
@@ -143,14 +143,12 @@ class GaussianPosterior:
     @property
     def log_std(self) -> Array:
         """Log of the standard deviation of each dimension."""
-        result: Array = 0.5 * np.log(self.variance)
-        return result
+        return np.asarray(0.5 * np.log(self.variance))
 
     @property
     def total_variance(self) -> Array:
         """Trace of the covariance, one number per document."""
-        result: Array = self.variance.sum(axis=1)
-        return result
+        return np.asarray(self.variance.sum(axis=1))
 
     def _log_determinant(self) -> Array:
         if self.covariance is None:
@@ -158,20 +156,11 @@ class GaussianPosterior:
         return np.asarray(np.linalg.slogdet(self.covariance.astype(np.float64))[1])
 
     def replace(
-        self,
-        *,
-        prior: GaussianPrior | None = None,
-        n_tokens: ArrayLike | None = None,
+        self, *, prior: GaussianPrior | None = None, n_tokens: ArrayLike | None = None
     ) -> GaussianPosterior:
         """Return the same Gaussians with another prior or other numbers of tokens.
 
         What is None stays as it is.
-
-        Examples
-        --------
-        >>> q = GaussianPosterior([[0.0], [0.1]], [[1.0], [0.5]])
-        >>> q.replace(n_tokens=[0, 12]).n_tokens.tolist()
-        [0.0, 12.0]
         """
         arrays = self._rows()
         if n_tokens is not None:
@@ -179,22 +168,14 @@ class GaussianPosterior:
         return GaussianPosterior(**arrays, prior=self.prior if prior is None else prior)
 
     def require_prior(self) -> GaussianPrior:
-        """Return the prior; an InputError if the posterior carries none."""
-        if self.prior is None:
-            raise InputError(
-                "this posterior does not carry the prior it was made under: add it "
-                "with `posterior.replace(prior=GaussianPrior(mean, precision))`"
-            )
-        return self.prior
+        """Return the prior, or raise an InputError if the posterior carries none."""
+        how = "prior=GaussianPrior(mean, precision)"
+        return _require(self.prior, "prior it was made under", how)
 
     def require_tokens(self) -> Array:
         """Return the known tokens per document; an InputError if it carries none."""
-        if self.n_tokens is None:
-            raise InputError(
-                "this posterior does not carry the number of known tokens per "
-                "document: add it with `posterior.replace(n_tokens=...)`"
-            )
-        return self.n_tokens
+        what = "number of known tokens per document"
+        return _require(self.n_tokens, what, "n_tokens=...")
 
     def kl(self, prior_precision: float | None = None) -> Array:
         r"""Return the divergence to the prior per document, in nats.
@@ -241,37 +222,16 @@ class GaussianPosterior:
             trace = np.einsum("ij,dij->d", prior.precision, self.covariance)
         else:
             trace = self.variance.astype(np.float64) @ prior.precision_diagonal()
-        result: Array = 0.5 * (
-            (trace + square - self.n_components)
-            - (prior.log_determinant() + self._log_determinant())
-        )
-        return result
+        log_determinants = prior.log_determinant() + self._log_determinant()
+        return np.asarray(0.5 * (trace + square - self.n_components - log_determinants))
 
     def entropy(self) -> Array:
-        """Return the differential entropy per document, in nats.
-
-        Examples
-        --------
-        >>> GaussianPosterior([[0.0]], [[1.0]]).entropy().round(4).tolist()
-        [1.4189]
-        """
+        """Return the differential entropy per document, in nats."""
         constant = self.n_components * (np.log(2 * np.pi) + 1.0)
-        result: Array = 0.5 * (constant + self._log_determinant())
-        return result
+        return np.asarray(0.5 * (constant + self._log_determinant()))
 
     def draws(self, n_draws: int, random_state: int | None = None) -> Array:
-        """Draw embeddings.
-
-        Returns
-        -------
-        array of shape (n_draws, n_documents, n_components)
-
-        Examples
-        --------
-        >>> q = GaussianPosterior([[0.0, 5.0]], [[1.0, 0.01]])
-        >>> q.draws(1000, random_state=0).shape
-        (1000, 1, 2)
-        """
+        """Return draws of embeddings: draws x documents x components."""
         if n_draws < 1:
             raise InputError(f"`n_draws` must be at least 1, got {n_draws}")
         random = np.random.default_rng(random_state)
@@ -281,8 +241,7 @@ class GaussianPosterior:
         else:
             factor = np.linalg.cholesky(self.covariance.astype(np.float64))
             spread = np.einsum("dij,rdj->rdi", factor, noise)
-        result: Array = (self.mean + spread).astype(self.mean.dtype)
-        return result
+        return np.asarray((self.mean + spread).astype(self.mean.dtype))
 
     @classmethod
     def concatenate(cls, parts: Sequence[GaussianPosterior]) -> GaussianPosterior:
@@ -290,12 +249,6 @@ class GaussianPosterior:
 
         Priors must be equal. The result has a prior, and numbers of tokens, if all of
         `parts` have.
-
-        Examples
-        --------
-        >>> q = GaussianPosterior([[0.0]], [[1.0]])
-        >>> len(GaussianPosterior.concatenate([q, q, q]))
-        3
         """
         if not parts:
             raise InputError("there are no posteriors to concatenate")
@@ -335,14 +288,7 @@ class GaussianPosterior:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, ArrayLike]) -> GaussianPosterior:
-        """Make a posterior of what :meth:`to_arrays` returned; other names are ignored.
-
-        Examples
-        --------
-        >>> arrays = {"mean": [[0.0]], "variance": [[0.5]], "n_tokens": [7]}
-        >>> GaussianPosterior.from_arrays(arrays).n_tokens.tolist()
-        [7.0]
-        """
+        """Make a posterior of what :meth:`to_arrays` returned; ignore other names."""
         if "mean" not in arrays:
             raise InputError(f"no `mean` among the arrays {sorted(arrays)}")
         prior = None
@@ -374,18 +320,22 @@ class GaussianPosterior:
         return cls.from_arrays(arrays)
 
 
-def _checked_prior(
-    prior: GaussianPrior | None, n_components: int
-) -> GaussianPrior | None:
-    if prior is None:
-        return None
+def _require(value: Value | None, what: str, how: str) -> Value:
+    if value is None:
+        raise InputError(
+            f"this posterior does not carry the {what}: add it with "
+            f"`posterior.replace({how})`"
+        )
+    return value
+
+
+def _check_prior(prior: GaussianPrior, n_components: int) -> None:
     if not isinstance(prior, GaussianPrior):
         raise InputError(f"`prior` must be a GaussianPrior, got {prior!r}")
     if prior.n_components != n_components:
         raise InputError(
             f"`prior` has {prior.n_components} components, `mean` has {n_components}"
         )
-    return prior
 
 
 def _common_prior(parts: Sequence[GaussianPosterior]) -> GaussianPrior | None:

@@ -99,7 +99,7 @@ def test_a_name_with_a_folder_is_refused(folder):
 
 def test_an_array_of_another_type_is_refused(folder):
     np.save(folder / "indices.npy", np.load(folder / "indices.npy").astype("<f4"))
-    with pytest.raises(InputError, match="it has float32 of .* says int32 of"):
+    with pytest.raises(InputError, match="it has float32 of .*, not int32 of"):
         DiskCounts(folder)
     (folder / "indices.npy").write_bytes(b"?" * (folder / "indices.npy").stat().st_size)
     with pytest.raises(InputError, match="indices.npy is damaged"):

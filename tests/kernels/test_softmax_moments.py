@@ -1,19 +1,15 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 
 from docsigma.kernels import SoftmaxWords, softmax_moments
 from docsigma.kernels.softmax_moments import _blocked
+from toy import random_words
 
-
-def problem(n=7, v=23, k=4, dtype=torch.float64):
-    source = torch.Generator().manual_seed(0)
-    points = torch.randn(n, k, generator=source, dtype=dtype)
-    loadings = torch.randn(v, k, generator=source, dtype=dtype)
-    bias = torch.randn(v, generator=source, dtype=dtype)
-    weights = torch.rand(n, generator=source, dtype=dtype) * 50
-    return points, loadings, bias, weights
+problem = partial(random_words, n=7)
 
 
 def direct_lse(points, loadings, bias):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -13,17 +15,12 @@ from docsigma.kernels import (
     tiles,
 )
 from docsigma.kernels.softmax_moments import BLOCK_BYTES, _blocked
+from toy import random_words
 
 NAMES = ("lse", "first", "second", "loading_gradient", "bias_gradient")
 
 
-def problem(n=50, v=23, k=4, dtype=torch.float64):
-    source = torch.Generator().manual_seed(0)
-    points = torch.randn(n, k, generator=source, dtype=dtype)
-    loadings = torch.randn(v, k, generator=source, dtype=dtype)
-    bias = torch.randn(v, generator=source, dtype=dtype)
-    weights = torch.rand(n, generator=source, dtype=dtype) * 50
-    return points, loadings, bias, weights
+problem = partial(random_words, n=50)
 
 
 def blocked(points, loadings, bias, weights):
@@ -133,7 +130,7 @@ def test_a_workspace_serves_calls_of_any_size_and_dtype():
     sizes = [(50, 23), (3, 5), (200, 40), (50, 23)]
     for dtype in (torch.float64, torch.float32, torch.float64):
         for n, v in sizes:
-            arguments = problem(n, v, dtype=dtype)
+            arguments = problem(n=n, v=v, dtype=dtype)
             *rest, weights = arguments
             got = softmax_moments(
                 *rest, second=True, weights=weights, workspace=workspace

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -38,6 +38,13 @@ def test_training_beats_the_unigram_and_raises_the_bound(corpus, fitted):
     bounds = [row["bound"] for row in fitted.history_]
     assert np.mean(bounds[-3:]) > np.mean(bounds[2:5]) > bounds[0]
     assert {"epoch", "bound", "kl", "sparsity", "seconds"} == set(fitted.history_[0])
+
+
+def test_documents_that_do_not_converge_are_counted(corpus, fitted):
+    hasty = clone(fitted).set_params(inference_max_iter=1)
+    vars(hasty).update({k: v for k, v in vars(fitted).items() if k.endswith("_")})
+    with pytest.warns(ConvergenceWarning, match=r"\d+ of 100 documents .* in 1 pass"):
+        hasty.posterior(corpus.test.counts)
 
 
 def test_training_finds_the_subspace_of_the_truth(corpus, fitted):

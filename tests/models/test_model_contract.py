@@ -267,7 +267,7 @@ class LearnedPrior(FullPrior):
 
     learns = True
 
-    def sums(self, counts, q):
+    def sums(self, counts, q, model):  # noqa: ARG002
         return {"mean": q.mean.sum(dim=0), "n": q.mean.new_tensor(float(len(counts)))}
 
     def update(self, sums):

@@ -112,3 +112,13 @@ def ill_conditioned(kind, *, n=50, k=6, v=60, tokens=60, seed=0):
     elif kind == "scales far apart":
         problem.loadings = problem.loadings * torch.logspace(-3, 1, k).double()
     return problem
+
+
+def random_words(*, n, v=23, k=4, dtype=torch.float64):
+    """Random points, loadings, bias and weights for `softmax_moments`."""
+    source = torch.Generator().manual_seed(0)
+    points = torch.randn(n, k, generator=source, dtype=dtype)
+    loadings = torch.randn(v, k, generator=source, dtype=dtype)
+    bias = torch.randn(v, generator=source, dtype=dtype)
+    weights = torch.rand(n, generator=source, dtype=dtype) * 50
+    return points, loadings, bias, weights

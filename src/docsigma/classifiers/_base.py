@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from docsigma._array_checks import Floats
 from docsigma.classifiers._covariance import invert
 from docsigma.classifiers._labels import (
     TrainingLabels,
@@ -21,9 +23,6 @@ from docsigma.classifiers._labels import (
 )
 from docsigma.exceptions import InputError
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 class BaseClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Predictions from scores whose softmax are the classes' probabilities."""
@@ -31,10 +30,10 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     classes_: NDArray[Any]
 
     @abstractmethod
-    def _class_scores(self, X: Any) -> NDArray[np.float64]:
+    def _class_scores(self, X: Any) -> Floats:
         """Return the scores, documents x classes."""
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Floats:
         """Return scores whose softmax is `predict_proba`, for `X` as `fit` takes it.
 
         Documents x classes; of two classes, one number per document, the log odds of
@@ -50,14 +49,14 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         scores = self._class_scores(X)
         return np.asarray(self.classes_[scores.argmax(axis=1)])
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: Any) -> Floats:
         """Return log probabilities, documents x classes, which never underflow.
 
         `X` is as `fit` takes it; columns are in the order of ``classes_``.
         """
         return np.asarray(log_softmax(self._class_scores(X), axis=1), dtype=np.float64)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Return probabilities, documents x classes, whose rows add up to 1.
 
         `X` is as `fit` takes it; columns are in the order of ``classes_``.
@@ -80,44 +79,30 @@ class BaseGaussianClassifier(BaseClassifier):
     }
     priors: Any
     regularization: float
-    class_weight_: NDArray[np.float64]
-    class_prior_: NDArray[np.float64]
-    log_prior_: NDArray[np.float64]
-    means_: NDArray[np.float64]
-    covariance_: NDArray[np.float64]
-    precision_: NDArray[np.float64]
 
     @abstractmethod
     def _documents(self, X: Any) -> Any:
         """Check documents that come after `fit`; the result has a length."""
 
     @abstractmethod
-    def _log_densities(
-        self, documents: Any
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _log_densities(self, documents: Any) -> tuple[Floats, Floats]:
         """Return both parts of the log density: documents x classes, and documents."""
 
     @abstractmethod
-    def _estimate_means(
-        self, documents: Any, labels: TrainingLabels
-    ) -> NDArray[np.float64]:
+    def _estimate_means(self, documents: Any, labels: TrainingLabels) -> Floats:
         """Return the means of the labelled classes under the trained covariance."""
 
-    def _store(
-        self,
-        labels: TrainingLabels,
-        means: NDArray[np.float64],
-        covariance: NDArray[np.float64],
-    ) -> None:
+    def _store(self, labels: TrainingLabels, means: Floats, covariance: Floats) -> None:
         prior = resolve_priors(self.priors, labels.class_weights)
-        precision = invert(covariance)
-        self.classes_ = labels.classes
-        self.class_weight_ = labels.class_weights
-        self.class_prior_ = prior
-        self.log_prior_ = np.log(prior)
-        self.means_ = means
+        self.precision_ = invert(covariance)
         self.covariance_ = covariance
-        self.precision_ = precision
+        self._store_classes(labels.classes, labels.class_weights, prior, means)
+
+    def _store_classes(
+        self, classes: NDArray[Any], weights: Floats, prior: Floats, means: Floats
+    ) -> None:
+        self.classes_, self.class_weight_, self.means_ = classes, weights, means
+        self.class_prior_, self.log_prior_ = prior, np.log(prior)
 
     def add_classes(
         self, X: Any, y: Any, sample_weight: Any = None, priors: Any = None
@@ -141,11 +126,6 @@ class BaseGaussianClassifier(BaseClassifier):
             empirical priors count the new documents with the old, uniform
             priors stay uniform, and with priors given as an array each new
             class gets one over the number of classes.
-
-        Returns
-        -------
-        self
-            The classifier with the classes added.
         """
         check_is_fitted(self)
         documents = self._documents(X)
@@ -164,14 +144,12 @@ class BaseGaussianClassifier(BaseClassifier):
         weights = np.concatenate([self.class_weight_, labels.class_weights])
         prior = extend_priors(self.priors, self.class_prior_, weights, priors)
         means = self._estimate_means(documents, labels)
-        self.classes_ = np.concatenate([self.classes_, labels.classes])
-        self.class_weight_ = weights
-        self.class_prior_ = prior
-        self.log_prior_ = np.log(prior)
-        self.means_ = np.concatenate([self.means_, means])
+        classes = np.concatenate([self.classes_, labels.classes])
+        means = np.concatenate([self.means_, means])
+        self._store_classes(classes, weights, prior, means)
         return self
 
-    def log_likelihood(self, X: Any, y: Any) -> NDArray[np.float64]:
+    def log_likelihood(self, X: Any, y: Any) -> Floats:
         r"""Return the log density :math:`\log p(x_d \mid y_d)` per document, in nats.
 
         `X` and the labels `y` are as `fit` takes them.
@@ -182,7 +160,7 @@ class BaseGaussianClassifier(BaseClassifier):
         by_class, common = self._log_densities(documents)
         return np.asarray(by_class[np.arange(len(codes)), codes] + common)
 
-    def score_samples(self, X: Any) -> NDArray[np.float64]:
+    def score_samples(self, X: Any) -> Floats:
         r"""Return the log density of each document under all classes, in nats.
 
         It is :math:`\log \sum_\ell p(\ell)\, p(x_d \mid \ell)`, and low for
@@ -193,7 +171,7 @@ class BaseGaussianClassifier(BaseClassifier):
         mixture = logsumexp(by_class + self.log_prior_, axis=1)
         return np.asarray(mixture + common, dtype=np.float64)
 
-    def _class_scores(self, X: Any) -> NDArray[np.float64]:
+    def _class_scores(self, X: Any) -> Floats:
         check_is_fitted(self)
         by_class, _ = self._log_densities(self._documents(X))
         return np.asarray(by_class + self.log_prior_, dtype=np.float64)

@@ -23,23 +23,7 @@ class BatchedInverse:
     until the halves are small: :math:`4/3\,K^3` operations, nearly all of them in
     products. Every buffer is made once.
 
-    Parameters
-    ----------
-    batch_size : int
-        Largest number of matrices in one call.
-    size : int
-        Rows of each matrix.
-    device : torch.device, optional
-        Where the matrices are.
-
-    Examples
-    --------
-    >>> matrices = torch.tensor([[[2.0, 1.0], [1.0, 2.0]]], dtype=torch.float64)
-    >>> BatchedInverse(1, 2)(matrices).exp()
-    tensor([3.0000], dtype=torch.float64)
-    >>> matrices
-    tensor([[[ 0.6667, -0.3333],
-             [-0.3333,  0.6667]]], dtype=torch.float64)
+    A call inverts up to `batch_size` matrices of `size` rows.
     """
 
     def __init__(
@@ -66,17 +50,10 @@ class BatchedInverse:
         )
 
     def __call__(self, matrices: torch.Tensor) -> torch.Tensor:
-        """Invert in place.
+        """Invert `matrices` in place and return their log determinants.
 
-        Parameters
-        ----------
-        matrices : Tensor of shape (n, size, size)
-            Symmetric float64 matrices, overwritten by their inverses.
-
-        Returns
-        -------
-        Tensor of shape (n,)
-            Log determinants; NaN for a matrix that is not positive definite.
+        They are symmetric, in float64. The log determinant is NaN for a matrix that is
+        not positive definite.
         """
         n = len(matrices)
         if self.size <= _LEAF_SIZE:

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from docsigma._array_checks import Floats
 from docsigma.exceptions import InputError
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
-
-def feature_scale(
-    X: NDArray[np.float64], weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the variance of each feature; a constant one gets the mean of the rest.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0, 5.0], [2.0, 5.0]])
-    >>> feature_scale(X, np.ones(2))
-    array([1., 1.])
-    """
+def feature_scale(X: Floats, weights: Floats) -> Floats:
+    """Return the variance of each feature; a constant one gets the mean of the rest."""
     centre = np.average(X, axis=0, weights=weights)
     scale = np.average((X - centre) ** 2, axis=0, weights=weights)
     rounding = (16 * np.finfo(np.float64).eps * np.abs(X).max(axis=0)) ** 2
@@ -33,9 +21,7 @@ def feature_scale(
     return np.asarray(np.where(varies, scale, fill), dtype=np.float64)
 
 
-def floor_covariance(
-    covariance: NDArray[np.float64], scale: NDArray[np.float64], floor: float
-) -> NDArray[np.float64]:
+def floor_covariance(covariance: Floats, scale: Floats, floor: float) -> Floats:
     r"""Raise the eigenvalues that lie below a floor.
 
     Of all :math:`C \succeq \rho \operatorname{diag}(v)` the result maximises the
@@ -44,25 +30,7 @@ def floor_covariance(
     :math:`\rho`. A covariance that is already above it comes back as it is, so
     that the floor changes nothing unless it is needed.
 
-    Parameters
-    ----------
-    covariance : ndarray of shape (n_components, n_components)
-        Symmetric matrix :math:`\Sigma`.
-    scale : ndarray of shape (n_components,)
-        Positive variances :math:`v`.
-    floor : float
-        Smallest eigenvalue :math:`\rho`, relative to `scale`.
-
-    Returns
-    -------
-    ndarray of shape (n_components, n_components)
-        The covariance, not below the floor.
-
-    Examples
-    --------
-    >>> floor_covariance(np.diag([4.0, 0.0]), np.ones(2), 0.01)
-    array([[4.  , 0.  ],
-           [0.  , 0.01]])
+    `scale` holds the variances :math:`v`, `floor` is :math:`\rho`.
     """
     covariance = (covariance + covariance.T) / 2
     if floor == 0:
@@ -79,7 +47,7 @@ def floor_covariance(
     return covariance
 
 
-def invert(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+def invert(covariance: Floats) -> Floats:
     """Return the inverse of a positive definite matrix, by its Cholesky factor."""
     try:
         factor = np.linalg.cholesky(covariance)
@@ -92,30 +60,14 @@ def invert(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def shared_log_densities(
-    X: NDArray[np.float64],
-    means: NDArray[np.float64],
-    covariance: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    X: Floats, means: Floats, covariance: Floats
+) -> tuple[Floats, Floats]:
     r"""Return :math:`\log \mathcal{N}(x_d \mid \mu_\ell, C)` in two parts.
 
     Both parts are taken around the classes' centre, so that a point far from all
     classes loses no digits of what sets the classes apart.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_documents, n_components)
-        Points.
-    means : ndarray of shape (n_classes, n_components)
-        Class means.
-    covariance : ndarray of shape (n_components, n_components)
-        Positive definite covariance :math:`C`.
-
-    Returns
-    -------
-    by_class : ndarray of shape (n_documents, n_classes)
-        Part that depends on the class.
-    common : ndarray of shape (n_documents,)
-        Part that does not.
+    The part that depends on the class, documents x classes, comes first.
     """
     factor = np.linalg.cholesky(covariance)
     centre = means.mean(axis=0)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from docsigma._array_checks import Floats
 from docsigma.classifiers._batched_inverse import BatchedInverse
 from docsigma.classifiers._covariance import shared_log_densities
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
     from docsigma.classifiers._labels import TrainingLabels
     from docsigma.classifiers._uncertain_documents import UncertainDocuments
 
@@ -58,12 +57,12 @@ class Expectation:
     """
 
     log_likelihood: float
-    information: NDArray[np.float64]
-    outer: NDArray[np.float64]
-    gradient: NDArray[np.float64]
-    mean_step: NDArray[np.float64]
-    typical: NDArray[np.float64]
-    curvature: NDArray[np.float64]
+    information: Floats
+    outer: Floats
+    gradient: Floats
+    mean_step: Floats
+    typical: Floats
+    curvature: Floats
 
 
 def _block_size(n_documents: int, bytes_each: int, device: torch.device) -> int:
@@ -79,8 +78,8 @@ def _blocks(rows: NDArray[np.intp], size: int) -> Iterator[NDArray[np.intp]]:
 def expectation_step(
     documents: UncertainDocuments,
     labels: TrainingLabels,
-    means: NDArray[np.float64],
-    covariance: NDArray[np.float64],
+    means: Floats,
+    covariance: Floats,
     device: torch.device,
 ) -> Expectation:
     r"""Pass over the documents once (the paper's E-step, for u_d and V_d).
@@ -89,24 +88,6 @@ def expectation_step(
     :math:`\nu_d - \mu_d - u_d = D^{-1} W_d^{-1} r_d` and
     :math:`V_d^{-1} = D^{-1} - D^{-1} W_d^{-1} D^{-1}`. So one inverse
     per document is all the work, and nothing of size K x K outlives its block.
-
-    Parameters
-    ----------
-    documents : UncertainDocuments
-        Means and uncertainties of the n documents.
-    labels : TrainingLabels
-        Classes and weights of the same documents.
-    means : ndarray of shape (n_classes, n_components)
-        Class means.
-    covariance : ndarray of shape (n_components, n_components)
-        Within-class covariance.
-    device : torch.device
-        Where to compute.
-
-    Returns
-    -------
-    Expectation
-        The sums.
     """
     n_classes, K = means.shape
     order = np.argsort(labels.codes, kind="stable")
@@ -191,10 +172,10 @@ def _finish(
 
 def log_densities(
     documents: UncertainDocuments,
-    means: NDArray[np.float64],
-    covariance: NDArray[np.float64],
+    means: Floats,
+    covariance: Floats,
     device: torch.device,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     r"""Return :math:`\log \mathcal{N}(\nu_d \mid \mu_\ell, W_d)` in two parts.
 
     One Cholesky factor :math:`W_d = L L^T` per document and one triangular solve for
@@ -202,10 +183,6 @@ def log_densities(
     :math:`z_\ell = L^{-1}(\mu_\ell - c)` around the classes' centre :math:`c`, the
     part :math:`z_d^T z_\ell - \tfrac12 |z_\ell|^2` depends on the class and the
     rest does not.
-
-    Documents, parameters and device are as for :func:`expectation_step`; the two
-    parts are returned as by
-    :func:`~docsigma.classifiers._covariance.shared_log_densities`.
     """
     if documents.spread is None:
         return shared_log_densities(documents.mean, means, covariance)

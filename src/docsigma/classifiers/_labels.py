@@ -4,48 +4,39 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
+from docsigma._array_checks import Floats
 from docsigma.exceptions import InputError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
 class TrainingLabels:
     """Labels of the documents that count, that is, whose weight is not zero.
 
-    Attributes
-    ----------
-    classes : ndarray of shape (n_classes,)
-        Sorted names of the classes.
-    codes : ndarray of shape (n_kept,)
-        Index of each kept document's class.
-    weights : ndarray of shape (n_kept,)
-        Positive weights of the kept documents.
-    kept : ndarray of shape (n_kept,)
-        Rows of the kept documents.
+    `classes` are sorted, `codes` are the kept documents' places in it, `weights` are
+    positive, and `kept` holds the rows of the kept documents.
     """
 
     classes: NDArray[Any]
     codes: NDArray[np.intp]
-    weights: NDArray[np.float64]
+    weights: Floats
     kept: NDArray[np.intp]
 
     @property
-    def class_weights(self) -> NDArray[np.float64]:
+    def class_weights(self) -> Floats:
         """Total weight of each class."""
         totals = np.bincount(self.codes, self.weights, minlength=len(self.classes))
         return np.asarray(totals, dtype=np.float64)
 
     @property
-    def membership(self) -> NDArray[np.float64]:
+    def membership(self) -> Floats:
         """Weights as a matrix, classes x documents; times X it gives sums per class."""
         matrix = np.zeros((len(self.classes), len(self.codes)))
         matrix[self.codes, np.arange(len(self.codes))] = self.weights
@@ -56,11 +47,7 @@ class TrainingLabels:
         cls, y: Any, n_documents: int, sample_weight: Any = None, min_classes: int = 2
     ) -> TrainingLabels:
         """Check labels and weights and drop the documents of weight zero."""
-        y = column_or_1d(y, warn=True)
-        if len(y) != n_documents:
-            raise InputError(
-                f"`y` has {len(y)} labels, but `X` has {n_documents} documents"
-            )
+        y = _check_length(column_or_1d(y, warn=True), n_documents)
         if y.dtype == object:
             for row, label in enumerate(y):
                 if label is None or label != label:
@@ -79,13 +66,16 @@ class TrainingLabels:
         return cls(classes, codes.reshape(-1), weights[kept], kept)
 
 
+def _check_length(y: NDArray[Any], n_documents: int) -> NDArray[Any]:
+    if len(y) != n_documents:
+        message = f"`y` has {len(y)} labels, but `X` has {n_documents} documents"
+        raise InputError(message)
+    return y
+
+
 def encode(y: Any, classes: NDArray[Any], n_documents: int) -> NDArray[np.intp]:
     """Return the index of each label in `classes`, which need not be sorted."""
-    y = column_or_1d(y)
-    if len(y) != n_documents:
-        raise InputError(
-            f"`y` has {len(y)} labels, but `X` has {n_documents} documents"
-        )
+    y = _check_length(column_or_1d(y), n_documents)
     index = {name: code for code, name in enumerate(classes.tolist())}
     try:
         return np.array([index[label] for label in y.tolist()], dtype=np.intp)
@@ -96,9 +86,7 @@ def encode(y: Any, classes: NDArray[Any], n_documents: int) -> NDArray[np.intp]:
         ) from None
 
 
-def resolve_priors(
-    priors: Any, class_weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def resolve_priors(priors: Any, class_weights: Floats) -> Floats:
     """Return class priors, given as ``None``, a rule's name or an array.
 
     ``"empirical"``, which None means too, or ``"uniform"``.
@@ -125,28 +113,13 @@ def resolve_priors(
 
 
 def extend_priors(
-    rule: Any,
-    old: NDArray[np.float64],
-    class_weights: NDArray[np.float64],
-    new: Any = None,
-) -> NDArray[np.float64]:
+    rule: Any, old: Floats, class_weights: Floats, new: Any = None
+) -> Floats:
     """Return class priors after new classes were added to the old ones.
 
-    Parameters
-    ----------
-    rule : None, str or array
-        The `priors` that the classifier was made with.
-    old : ndarray of shape (n_old,)
-        Priors of the classes there were.
-    class_weights : ndarray of shape (n_old + n_new,)
-        Total weight of all classes, new ones last.
-    new : array-like of shape (n_new,), optional
-        Priors wanted for the new classes; the old ones share what is left.
-
-    Returns
-    -------
-    ndarray of shape (n_old + n_new,)
-        Priors that add up to 1; old classes keep their proportions.
+    `rule` is the `priors` of the classifier, and `class_weights` has the new classes
+    last. Priors wanted for the `new` classes leave the rest to the `old` ones, which
+    keep their proportions.
     """
     n_classes, n_new = len(class_weights), len(class_weights) - len(old)
     if new is not None:

@@ -7,23 +7,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import solve_triangular
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from docsigma._array_checks import Floats
 
+if TYPE_CHECKING:
     from docsigma.classifiers._expectation import Expectation
 
 
 # Least covariance after a scoring step, relative to what documents vary in all.
 _SMALLEST_EIGENVALUE = 1e-8
 
-Parameters = tuple["NDArray[np.float64]", "NDArray[np.float64]"]
+Parameters = tuple["Floats", "Floats"]
 
 
 def em_update(
-    expectation: Expectation,
-    means: NDArray[np.float64],
-    covariance: NDArray[np.float64],
-    class_weights: NDArray[np.float64],
+    expectation: Expectation, means: Floats, covariance: Floats, class_weights: Floats
 ) -> Parameters:
     r"""Take the paper's M-step, which never lowers the likelihood.
 
@@ -46,9 +43,9 @@ def em_update(
 
 def scoring_update(
     expectation: Expectation,
-    means: NDArray[np.float64],
-    covariance: NDArray[np.float64],
-    class_weights: NDArray[np.float64],
+    means: Floats,
+    covariance: Floats,
+    class_weights: Floats,
     step: float,
 ) -> Parameters:
     r"""Take a step of approximate Fisher scoring.

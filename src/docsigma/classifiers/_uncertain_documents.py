@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from docsigma._array_checks import Floats
 from docsigma.exceptions import InputError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def is_posterior(X: Any) -> bool:
@@ -24,16 +23,11 @@ def is_posterior(X: Any) -> bool:
 class UncertainDocuments:
     r"""Posterior means :math:`\nu_d` and covariances :math:`\Gamma_d^{-1}`.
 
-    Attributes
-    ----------
-    mean : ndarray of shape (n_documents, n_components)
-        Posterior means in float64.
-    spread : ndarray or None
-        Variances, documents x components, or covariances, documents x
-        components x components; None where there is no uncertainty.
+    `spread` holds variances, documents x components, or covariances, documents x
+    components x components; it is None where there is no uncertainty.
     """
 
-    mean: NDArray[np.float64]
+    mean: Floats
     spread: NDArray[Any] | None
 
     def __len__(self) -> int:
@@ -49,7 +43,7 @@ class UncertainDocuments:
         spread = None if self.spread is None else self.spread[rows]
         return UncertainDocuments(self.mean[rows], spread)
 
-    def mean_covariance(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def mean_covariance(self, weights: Floats) -> Floats:
         r"""Return the weighted mean of the :math:`\Gamma_d^{-1}`."""
         K = self.mean.shape[1]
         if self.spread is None:
@@ -71,7 +65,7 @@ class UncertainDocuments:
             out.diagonal(dim1=1, dim2=2).add_(spread)
 
     @classmethod
-    def from_columns(cls, X: NDArray[np.float64]) -> UncertainDocuments:
+    def from_columns(cls, X: Floats) -> UncertainDocuments:
         """Split an array into its halves, means and variances."""
         n_columns = X.shape[1]
         if n_columns % 2:
@@ -113,9 +107,7 @@ class UncertainDocuments:
         return cls._without_zeros(mean, spread)
 
     @classmethod
-    def _without_zeros(
-        cls, mean: NDArray[np.float64], spread: NDArray[Any]
-    ) -> UncertainDocuments:
+    def _without_zeros(cls, mean: Floats, spread: NDArray[Any]) -> UncertainDocuments:
         return cls(mean, spread if spread.any() else None)
 
 
@@ -131,11 +123,11 @@ def _refuse(
     if not bad.any():
         return
     row, column = np.argwhere(bad)[0]
-    value = values[row, column]
-    if name == "`X.mean`":
-        rule = "means must be finite"
-    else:
-        rule = "variances must be finite and not negative"
+    means, variances = (
+        "means must be finite",
+        "variances must be finite and not negative",
+    )
     raise InputError(
-        f"{name} has {value} in row {row}, column {column + offset}; {rule}"
+        f"{name} has {values[row, column]} in row {row}, column {column + offset}; "
+        f"{means if name == '`X.mean`' else variances}"
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils.validation import validate_data
 
+from docsigma._array_checks import Floats
 from docsigma.classifiers._base import BaseGaussianClassifier
 from docsigma.classifiers._covariance import (
     feature_scale,
@@ -15,9 +16,6 @@ from docsigma.classifiers._covariance import (
     shared_log_densities,
 )
 from docsigma.classifiers._labels import TrainingLabels
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class GaussianLinearClassifier(BaseGaussianClassifier):
@@ -94,11 +92,6 @@ class GaussianLinearClassifier(BaseGaussianClassifier):
             Labels: strings or integers.
         sample_weight : array-like of shape (n_documents,), optional
             A weight of 2 counts a document twice, one of 0 leaves it out.
-
-        Returns
-        -------
-        self
-            The trained classifier.
         """
         X, y = validate_data(self, X, y, dtype=np.float64)
         labels = TrainingLabels.check(y, len(X), sample_weight)
@@ -111,12 +104,10 @@ class GaussianLinearClassifier(BaseGaussianClassifier):
         self._store(labels, means, covariance)
         return self
 
-    def _documents(self, X: Any) -> NDArray[np.float64]:
+    def _documents(self, X: Any) -> Floats:
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
-    def _estimate_means(
-        self, documents: NDArray[np.float64], labels: TrainingLabels
-    ) -> NDArray[np.float64]:
+    def _estimate_means(self, documents: Floats, labels: TrainingLabels) -> Floats:
         if len(documents) != len(labels.kept):
             documents = documents[labels.kept]
         # Around a document, so that features far from zero lose no digits.
@@ -125,7 +116,5 @@ class GaussianLinearClassifier(BaseGaussianClassifier):
         means = origin + sums / labels.class_weights[:, None]
         return np.asarray(means, dtype=np.float64)
 
-    def _log_densities(
-        self, documents: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _log_densities(self, documents: Floats) -> tuple[Floats, Floats]:
         return shared_log_densities(documents, self.means_, self.covariance_)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_softmax
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
@@ -14,13 +15,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from docsigma._array_checks import Floats
 from docsigma.classifiers._base import BaseClassifier
 from docsigma.classifiers._labels import TrainingLabels, deal_folds
 from docsigma.exceptions import InputError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 # The search ends after this many inverse l2 weights in a row that are no better.
 PATIENCE = 2
@@ -52,8 +50,6 @@ class CrossValidatedLogisticRegression(BaseClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels of the classes.
     C_ : float
         The chosen inverse l2 weight.
     cross_entropies_ : ndarray of shape (n_Cs,)
@@ -61,6 +57,8 @@ class CrossValidatedLogisticRegression(BaseClassifier):
         not tried.
     estimator_ : LogisticRegression
         The fit on all documents, centred and scaled.
+    classes_ : ndarray of shape (n_classes,)
+        Labels of the classes.
     n_features_in_ : int
         Columns of `X`.
 
@@ -91,11 +89,8 @@ class CrossValidatedLogisticRegression(BaseClassifier):
         max_iter: int = 1000,
         random_state: Any = 0,
     ) -> None:
-        self.uncertainty = uncertainty
-        self.Cs = Cs
-        self.n_folds = n_folds
-        self.max_iter = max_iter
-        self.random_state = random_state
+        self.uncertainty, self.Cs, self.max_iter = uncertainty, Cs, max_iter
+        self.n_folds, self.random_state = n_folds, random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -109,11 +104,6 @@ class CrossValidatedLogisticRegression(BaseClassifier):
             Labels: strings or integers.
         sample_weight : array-like of shape (n_documents,), optional
             Weights of the documents.
-
-        Returns
-        -------
-        self
-            The trained classifier.
         """
         Cs = np.sort(np.logspace(-4, 2, 13) if self.Cs is None else np.asarray(self.Cs))
         X, y = validate_data(self, X, y, dtype=np.float64)
@@ -133,9 +123,7 @@ class CrossValidatedLogisticRegression(BaseClassifier):
         self.n_iter_ = int(np.max(self.estimator_.n_iter_))
         return self
 
-    def _cross_validate(
-        self, X: NDArray[np.float64], labels: TrainingLabels, Cs: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _cross_validate(self, X: Floats, labels: TrainingLabels, Cs: Floats) -> Floats:
         codes, weights = labels.codes, labels.weights
         folds = deal_folds(codes, self.n_folds, self.random_state)
         parts = []
@@ -161,7 +149,7 @@ class CrossValidatedLogisticRegression(BaseClassifier):
         total = sum(float(weights[held_out].sum()) for _, _, held_out in parts)
         return losses / total
 
-    def _means(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _means(self, X: Floats) -> Floats:
         if self.uncertainty == "none":
             return X
         if X.shape[1] % 2:
@@ -171,13 +159,13 @@ class CrossValidatedLogisticRegression(BaseClassifier):
             )
         return X[:, : X.shape[1] // 2]
 
-    def _class_scores(self, X: Any) -> NDArray[np.float64]:
+    def _class_scores(self, X: Any) -> Floats:
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return _scores(self.estimator_, (self._means(X) - self._centre) / self._scale)
 
 
-def _scores(model: LogisticRegression, X: NDArray[np.float64]) -> NDArray[np.float64]:
+def _scores(model: LogisticRegression, X: Floats) -> Floats:
     """Return the scores of all classes, of two classes as well."""
     scores = np.asarray(model.decision_function(X), dtype=np.float64)
     if scores.ndim == 1:
@@ -187,7 +175,7 @@ def _scores(model: LogisticRegression, X: NDArray[np.float64]) -> NDArray[np.flo
 
 def _held_out_loss(
     model: LogisticRegression,
-    X: NDArray[np.float64],
+    X: Floats,
     labels: TrainingLabels,
     train: NDArray[np.bool_],
     held_out: NDArray[np.bool_],

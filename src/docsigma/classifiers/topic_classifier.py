@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
+from docsigma._array_checks import Floats, check_choice
 from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
 from docsigma.classifiers.logistic import CrossValidatedLogisticRegression
 from docsigma.classifiers.uncertain_gaussian import UncertainGaussianClassifier
@@ -16,11 +20,6 @@ from docsigma.persistence import StoredModel, read_model, write_model
 from docsigma.posterior import GaussianPosterior
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
     from docsigma.models._count_model import CountModel
 
 
@@ -72,8 +71,7 @@ class TopicClassifier:
     @property
     def classes_(self) -> NDArray[Any]:
         """Labels, in the order of the probabilities."""
-        result: NDArray[Any] = self.classifier.classes_
-        return result
+        return np.asarray(self.classifier.classes_)
 
     @classmethod
     def fit(
@@ -97,8 +95,7 @@ class TopicClassifier:
         kind : {"glcu", "glc", "lr"}
             Which classifier; ``"glcu"`` needs a model that infers Gaussians.
         """
-        if kind not in KINDS:
-            raise InputError(f"`kind` must be one of {', '.join(KINDS)}, got {kind!r}")
+        check_choice("kind", kind, KINDS)
         if kind == "glcu" and model.gives_points:
             raise InputError(
                 f"the classifier glcu needs Gaussians, and {type(model).__name__} "
@@ -116,9 +113,7 @@ class TopicClassifier:
             return self.model.transform(counts)
         return self.model.posterior(counts)
 
-    def predict_log_proba(
-        self, posterior: GaussianPosterior | NDArray[Any]
-    ) -> NDArray[np.float64]:
+    def predict_log_proba(self, posterior: GaussianPosterior | NDArray[Any]) -> Floats:
         """Return log probabilities of the classes for what :meth:`embed` returned."""
         features = self._features(posterior)
         return np.asarray(self.classifier.predict_log_proba(features))

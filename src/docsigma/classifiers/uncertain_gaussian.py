@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, validate_data
 
+from docsigma._array_checks import Floats
 from docsigma._devices import choose_device
 from docsigma.classifiers._base import BaseGaussianClassifier
 from docsigma.classifiers._covariance import feature_scale, floor_covariance
@@ -23,8 +24,6 @@ from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from docsigma.classifiers._expectation import Expectation
 
 
@@ -86,12 +85,12 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
     Attributes
     ----------
     classes_, class_weight_, class_prior_, log_prior_ : ndarray of shape (n_classes,)
-        Labels, weights and priors, as of :class:`GaussianLinearClassifier`.
+            Labels, weights and priors, as of :class:`GaussianLinearClassifier`.
     means_ : ndarray of shape (n_classes, n_components)
         Class means :math:`\mu_\ell`.
     covariance_, precision_ : ndarray of shape (n_components, n_components)
         Within-class covariance :math:`D^{-1}` and precision :math:`D`.
-    log_likelihood_history_ : ndarray
+        log_likelihood_history_ : ndarray
         Mean log likelihood per document under GLC's solution and after each
         step that was kept; it never falls.
     n_iter_ : int
@@ -135,9 +134,6 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         "accelerate": ["boolean"],
         "device": [str],
     }
-    n_iter_: int
-    converged_: bool
-    log_likelihood_history_: NDArray[np.float64]
 
     def __init__(
         self,
@@ -169,14 +165,13 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
             attributes are ``mean`` and either ``variance`` (documents x components)
             or ``covariance`` (documents x components x components).
         y, sample_weight
-            Labels and weights, as for :class:`GaussianLinearClassifier`.
+                    Labels and weights, as for :class:`GaussianLinearClassifier`.
         """
         if is_posterior(X):
             if y is None:
                 raise InputError("`y` is missing: the classifier needs labels")
             documents = UncertainDocuments.from_posterior(X)
-            n_components = documents.mean.shape[1]
-            self.n_features_in_ = self._n_columns(n_components)
+            self.n_features_in_ = self._n_columns(documents.mean.shape[1])
             # A posterior has no names, those of an earlier `fit` hold no more.
             if hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
@@ -205,9 +200,9 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         self,
         documents: UncertainDocuments,
         labels: TrainingLabels,
-        means: NDArray[np.float64],
-        covariance: NDArray[np.float64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        means: Floats,
+        covariance: Floats,
+    ) -> tuple[Floats, Floats]:
         """Raise the likelihood until it gains less than `tol`."""
         class_weights = labels.class_weights
         device = choose_device(self.device)
@@ -227,7 +222,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         step, passes, converged = 1.0, 0, False
         while passes < self.max_iter and not converged:
             passes += 1
-            trial = None
+            trial, small = None, True
             if self.accelerate:
                 trial = evaluate(
                     *scoring_update(now, means, covariance, class_weights, step)
@@ -248,9 +243,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
                     # Only rounding is left; the last parameters are the best.
                     converged = True
                     break
-                converged = gain < self.tol and (not self.accelerate or small)
-            else:
-                converged = gain < self.tol
+            converged = gain < self.tol and small
             means, covariance, now = trial
             history.append(now.log_likelihood)
         if not converged:
@@ -281,7 +274,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
             )
         return documents
 
-    def _check_array(self, X: Any) -> NDArray[np.float64]:
+    def _check_array(self, X: Any) -> Floats:
         # The names of the columns alone: their number gets a sentence of its own.
         validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
         X = check_array(
@@ -301,7 +294,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
             f"{needed} features as input{hint}"
         )
 
-    def _from_array(self, X: NDArray[np.float64]) -> UncertainDocuments:
+    def _from_array(self, X: Floats) -> UncertainDocuments:
         exact = self.layout == "mean"
         bad = np.argwhere(~np.isfinite(X))
         if len(bad):
@@ -317,7 +310,7 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
 
     def _estimate_means(
         self, documents: UncertainDocuments, labels: TrainingLabels
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         documents = documents.take(labels.kept)
         sums = labels.membership @ documents.mean
         means = sums / labels.class_weights[:, None]
@@ -329,8 +322,6 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         )
         return np.asarray(means + expectation.mean_step, dtype=np.float64)
 
-    def _log_densities(
-        self, documents: UncertainDocuments
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _log_densities(self, documents: UncertainDocuments) -> tuple[Floats, Floats]:
         device = choose_device(self.device)
         return log_densities(documents, self.means_, self.covariance_, device)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import json
 import os
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -17,15 +20,13 @@ from docsigma._files import check_replaceable
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     import numpy as np
     import scipy.sparse as sp
     from numpy.typing import NDArray
     from rich.table import Table
 
     from docsigma.corpora import Documents
-    from docsigma.counts import CountedDocuments, Counts, DiskCounts
+    from docsigma.counts import CountedDocuments, Counts, DiskCounts, Vocabulary
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
@@ -41,58 +42,56 @@ class Split(StrEnum):
     test = "test"
 
 
+def option(text: str) -> Any:
+    """Return an option with its help."""
+    return typer.Option(help=text)
+
+
 ModelFolder = Annotated[Path, typer.Argument(help="Model folder, made by `fit`.")]
 DocumentsArgument = Annotated[
     str, typer.Argument(metavar="DOCS", help="Name of a corpus, or a file or folder.")
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, nothing else.")]
-SplitOption = Annotated[
-    Split, typer.Option(help="Which half of a named corpus; a path is taken whole.")
-]
-TextColumn = Annotated[str, typer.Option(help="Column that holds the text.")]
-LabelColumn = Annotated[str, typer.Option(help="Column that holds the label.")]
-IdColumn = Annotated[str, typer.Option(help="Column that holds the document's id.")]
-VocabularyFile = Annotated[
-    Path | None,
-    typer.Option(help="Words of a count matrix, one a line; else found beside it."),
-]
-MinDf = Annotated[
-    int | None, typer.Option(help="Keep words of at least this many documents.")
-]
-MaxFeatures = Annotated[
-    int | None, typer.Option(help="Keep only this many words, the most frequent.")
-]
-StopWords = Annotated[
-    str | None, typer.Option(help="`english` leaves out its stop words.")
-]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 
 
 @dataclass(frozen=True)
+class CountingOptions:
+    """How to choose the words of a vocabulary."""
+
+    min_df: Annotated[
+        int | None, option("Keep words of at least this many documents.")
+    ] = None
+    max_features: Annotated[
+        int | None, option("Keep only this many words, the most frequent.")
+    ] = None
+    stop_words: Annotated[
+        str | None, option("`english` leaves out its stop words.")
+    ] = None
+
+
+@dataclass(frozen=True)
 class DocumentOptions:
-    """How to read documents.
+    """How to read documents; :func:`with_options` makes options of the fields."""
 
-    Attributes
-    ----------
-    text_column, label_column, id_column : str
-        Columns of a table.
-    vocabulary : path or None
-        Words of a count matrix.
-    split : Split
-        Which half of a named corpus.
-    """
-
-    text_column: str = "text"
-    label_column: str | None = "label"
-    id_column: str = "id"
-    vocabulary: Path | None = None
-    split: Split = Split.test
+    split: Annotated[
+        Split, option("Which half of a named corpus; a path is taken whole.")
+    ] = Split.test
+    text_column: Annotated[str, option("Column that holds the text.")] = "text"
+    label_column: Annotated[str | None, option("Column that holds the label.")] = (
+        "label"
+    )
+    id_column: Annotated[str, option("Column that holds the document's id.")] = "id"
+    vocabulary: Annotated[
+        Path | None,
+        option("Words of a count matrix, one a line; else found beside it."),
+    ] = None
 
     def load(self, name: str) -> Documents:
         """Load the documents called `name`: a corpus, a file or a folder."""
-        from docsigma.corpora import available_corpora, load_corpus
+        from docsigma.corpora import load_corpus
 
-        if name in {info.name for info in available_corpora()}:
+        if is_corpus(name):
             corpus = load_corpus(name)
             return corpus.train if self.split is Split.train else corpus.test
         return load_corpus(
@@ -105,11 +104,9 @@ class DocumentOptions:
 
     def open_counts(self, name: str) -> DiskCounts | None:
         """Open the folder `name` that `count` wrote; None if it is something else."""
-        from docsigma.corpora import available_corpora
         from docsigma.counts import DiskCounts, is_counts_folder
 
-        known = {info.name for info in available_corpora()}
-        if name in known or not is_counts_folder(name):
+        if is_corpus(name) or not is_counts_folder(name):
             return None
         if self.vocabulary is not None:
             raise InputError(
@@ -121,29 +118,70 @@ class DocumentOptions:
     def count(self, name: str, model: CountModel) -> CountedSource:
         """Count the documents called `name` by a model's words, or open their counts.
 
-        Raises
-        ------
-        InputError
-            If the counts do not fit the model.
+        Counts that do not fit the model are refused.
         """
         from docsigma.counts import MemoryCounts
 
         stored = self.open_counts(name)
         if stored is not None:
             _check_same_words(model, stored)
-            return CountedSource(
-                name, stored, stored.n_unknown, stored.ids, stored.labels
-            )
+            return CountedSource(stored, stored.n_unknown, stored.ids, stored.labels)
         documents = self.load(name)
-        counted = _count(model, documents)
+        _check_countable(model, documents)
+        counted = count_words(model.vocabulary_, documents)
         ids, labels = documents.ids, documents.labels
         return CountedSource(
-            name,
             MemoryCounts(counted.counts),
             counted.n_unknown,
             lambda rows: _choose(ids, rows),
             lambda rows: None if labels is None else _choose(labels, rows),
         )
+
+
+def is_corpus(name: str) -> bool:
+    """Whether a corpus goes by this name."""
+    from docsigma.corpora import available_corpora
+
+    return name in {info.name for info in available_corpora()}
+
+
+def with_options(
+    *without: str, **defaults: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make options of the fields of a command's arguments that are dataclasses.
+
+    The fields `without` are no options of the command: they have their defaults,
+    which are those of the class unless `defaults` says otherwise.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(command, include_extras=True)
+        groups: dict[str, dict[str, Any]] = {}
+        parameters: list[inspect.Parameter] = []
+        for given in inspect.signature(command).parameters.values():
+            own, types = {given.name: given.default}, hints
+            if is_dataclass(hint := hints[given.name]):
+                types = get_type_hints(hint, include_extras=True)
+                values = {f.name: defaults.get(f.name, f.default) for f in fields(hint)}
+                own = {k: v for k, v in values.items() if k not in without}
+                groups[given.name] = values
+            parameters += [
+                inspect.Parameter(k, given.KEYWORD_ONLY, default=v, annotation=types[k])
+                for k, v in own.items()
+            ]
+
+        @functools.wraps(command)
+        def run(**given: Any) -> None:
+            for group, values in groups.items():
+                named = {k: given.pop(k) for k in values if k not in without}
+                given[group] = hints[group](**values | named)
+            command(**given)
+
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
 
 
 def _choose(values: Sequence[Any], rows: Any) -> list[Any]:
@@ -154,22 +192,12 @@ def _choose(values: Sequence[Any], rows: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class CountedSource:
-    """Documents counted by a model's words, in memory or on disk.
+    """Documents counted by a model's words, in memory or on disk."""
 
-    Attributes
-    ----------
-    name : str
-        What they are called on the command line.
-    counts : Counts
-    n_unknown : array of int64
-        Tokens of each document that the model does not know.
-    ids, labels : callable
-        From rows to the ids and labels of those documents; without any label, None.
-    """
-
-    name: str
     counts: Counts
+    # Tokens of each document that the model does not know.
     n_unknown: NDArray[np.int64]
+    # From rows to the ids and labels of those documents; without any label, None.
     ids: Callable[[Any], list[str]]
     labels: Callable[[Any], Sequence[str | None] | None]
 
@@ -184,14 +212,9 @@ class CountedSource:
 def labelled_rows(
     labels: Sequence[str | None] | None, n_documents: int, name: str
 ) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Return the rows that have a label, and their labels.
+    """Return the rows of the documents `name` that have a label, and their labels.
 
-    Says on standard error how many they are, if not all.
-
-    Raises
-    ------
-    InputError
-        If none has one; `name` is what the documents are called.
+    Says on standard error how many they are, if not all; none at all is refused.
     """
     import numpy as np
 
@@ -229,9 +252,19 @@ def embed_counts(
     return q.mean, q
 
 
-def _count(model: CountModel, documents: Documents) -> CountedDocuments:
+def count_words(words: Vocabulary | None, documents: Documents) -> CountedDocuments:
+    """Count documents by some words, or take the counts that they come with."""
+    from docsigma.counts import CountedDocuments
+
+    if words is not None:
+        return words.count_documents(documents)
+    assert documents.counts is not None
+    return CountedDocuments.of(documents.counts)
+
+
+def _check_countable(model: CountModel, documents: Documents) -> None:
     if model.vocabulary_ is not None:
-        return model.vocabulary_.count_documents(documents)
+        return
     if documents.counts is None:
         raise InputError(
             "the model does not know its words, so it can embed counts but no texts"
@@ -242,9 +275,6 @@ def _count(model: CountModel, documents: Documents) -> CountedDocuments:
             f"{documents.source} has {n_columns} columns, the model was fitted on "
             f"{model.n_features_in_}"
         )
-    from docsigma.counts import CountedDocuments
-
-    return CountedDocuments.of(documents.counts)
 
 
 def _check_same_words(model: CountModel, counts: DiskCounts) -> None:
@@ -294,9 +324,32 @@ def check_writable(path: Path, *, folder: bool = False) -> None:
         raise InputError(f"cannot write {path}: it is a folder")
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder unless it is there."""
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        message = f"cannot make the folder {folder}: {error.strerror}"
+        raise InputError(message) from error
+
+
 def print_json(value: Any) -> None:
     """Print one JSON object; NaN becomes null."""
     typer.echo(json.dumps(_safe(value), indent=2))
+
+
+def print_report(
+    report: Any, as_json: bool, title: str, rows: Mapping[str, Any]
+) -> None:
+    """Print a report as JSON, or as a table of `rows`; a row of None is left out."""
+    if as_json:
+        print_json(report)
+        return
+    lines = table(title, "what", ">value")
+    for name, value in rows.items():
+        if value is not None:
+            lines.add_row(name, number(value, 0) if isinstance(value, int) else value)
+    show(lines)
 
 
 def _safe(value: Any) -> Any:
@@ -332,11 +385,5 @@ def show(*items: Any) -> None:
 
 
 def number(value: float, digits: int = 1) -> str:
-    """Write a number with a thin space every three digits.
-
-    Examples
-    --------
-    >>> number(1234567.0, 0)
-    '1 234 567'
-    """
+    """Write a number with a space every three digits: 1 234 567."""
     return f"{value:,.{digits}f}".replace(",", " ")

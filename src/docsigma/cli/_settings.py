@@ -5,39 +5,20 @@ from __future__ import annotations
 import inspect
 import tomllib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from docsigma.exceptions import InputError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-
 # Names of the command line where they differ from the estimator's.
 ALIASES = {"components": "n_components", "draws": "n_draws", "seed": "random_state"}
-COUNTING = {
-    "min_df",
-    "max_df",
-    "max_features",
-    "lowercase",
-    "stop_words",
-    "token_pattern",
-    "ngram_range",
-    "strip_accents",
-}
+COUNTING = {"min_df", "max_df", "max_features", "lowercase", "stop_words"}
+COUNTING |= {"token_pattern", "ngram_range", "strip_accents"}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a fit is made with.
-
-    Attributes
-    ----------
-    model : dict
-        Parameters of the estimator.
-    counting : dict
-        Settings of the vocabulary.
-    """
+    """Parameters of the estimator, and settings of the vocabulary."""
 
     model: dict[str, Any]
     counting: dict[str, Any]
@@ -54,13 +35,7 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 
 def read_settings(flags: dict[str, Any], config: Path | None) -> Settings:
-    """Merge flags and a TOML file; a flag that is None was not given.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or has an unknown key.
-    """
+    """Merge flags and a TOML file; a flag that is None was not given."""
     from docsigma.models import BayesianSMM
 
     known = set(inspect.signature(BayesianSMM).parameters)

@@ -8,68 +8,49 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 from docsigma._files import atomic_file
 from docsigma.cli import _common
 from docsigma.exceptions import InputError
 
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    import numpy as np
-
-
 Columns = dict[str, Any]
+# The next rows of a table, and its constants.
+Blocks = Iterable[tuple[Columns, Columns]]
 
 
-class Write(Protocol):
-    """Write the next rows of a table, and its constants with the first rows."""
-
-    def __call__(self, columns: Columns, constants: Columns | None = None) -> None: ...
-
-
-@contextlib.contextmanager
-def _jsonl(path: Path) -> Iterator[Write]:
+def _write_jsonl(path: Path, blocks: Blocks) -> None:
     with path.open("w", encoding="utf-8") as handle:
-
-        def write(columns: Columns, constants: Columns | None = None) -> None:  # noqa: ARG001
+        for columns, _ in blocks:
             lists = [v if isinstance(v, list) else v.tolist() for v in columns.values()]
             for row in zip(*lists, strict=True):
                 record = dict(zip(columns, row, strict=True))
                 handle.write(json.dumps(record, ensure_ascii=False) + "\n")
 
-        yield write
 
-
-@contextlib.contextmanager
-def _npz(path: Path) -> Iterator[Write]:
+def _write_npz(path: Path, blocks: Blocks) -> None:
     import numpy as np
 
     parts: dict[str, list[Any]] = {}
     whole: Columns = {}
-
-    def write(columns: Columns, constants: Columns | None = None) -> None:
-        whole.update(constants or {})
+    for columns, constants in blocks:
+        whole |= constants
         for name, column in columns.items():
             if isinstance(column, list):
                 # A label that is missing; None would need a pickle.
                 column = ["" if value is None else value for value in column]
             parts.setdefault(name, []).append(np.asarray(column))
-
-    yield write
     arrays: Any = {name: np.concatenate(found) for name, found in parts.items()}
     np.savez(path, **arrays, **whole)
 
 
-@contextlib.contextmanager
-def _parquet(path: Path) -> Iterator[Write]:
+def _write_parquet(path: Path, blocks: Blocks) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    def column(values: list[str | None] | np.ndarray[Any, Any]) -> Any:
+    def column(values: Any) -> Any:
         if isinstance(values, list):
             # Said, for a block without one label has no type of its own.
             return pa.array(values, pa.string())
@@ -80,26 +61,16 @@ def _parquet(path: Path) -> Iterator[Write]:
 
     with contextlib.ExitStack() as stack:
         file: Any = None
-
-        def write(columns: Columns, constants: Columns | None = None) -> None:
-            nonlocal file
+        for columns, constants in blocks:
             rows = pa.table({k: column(v) for k, v in columns.items()})
             if file is None:
-                texts = {
-                    k: json.dumps(v.tolist()) for k, v in (constants or {}).items()
-                }
+                texts = {k: json.dumps(v.tolist()) for k, v in constants.items()}
                 schema = rows.schema.with_metadata(texts)
                 file = stack.enter_context(pq.ParquetWriter(path, schema))
             file.write_table(rows)
 
-        yield write
 
-
-_WRITERS: dict[str, Callable[[Path], AbstractContextManager[Write]]] = {
-    ".parquet": _parquet,
-    ".npz": _npz,
-    ".jsonl": _jsonl,
-}
+_WRITERS = {".parquet": _write_parquet, ".npz": _write_npz, ".jsonl": _write_jsonl}
 
 
 def check_table(path: Path) -> None:
@@ -118,11 +89,10 @@ def check_table(path: Path) -> None:
     _common.check_writable(path)
 
 
-@contextlib.contextmanager
-def open_table(path: Path) -> Iterator[Write]:
-    """Yield what takes the rows of `path`, some at a time; it appears at the end.
+def write_table(path: Path, blocks: Blocks) -> None:
+    """Write blocks of rows to `path`, which appears when all are written.
 
-    Rows are on disk once they are taken, except those of .npz.
+    Rows are on disk before the next block is asked for, except those of .npz.
     """
-    with atomic_file(path) as temporary, _WRITERS[path.suffix](temporary) as write:
-        yield write
+    with atomic_file(path) as temporary:
+        _WRITERS[path.suffix](temporary, blocks)

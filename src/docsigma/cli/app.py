@@ -8,7 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from docsigma import __version__
-from docsigma._extensions import PAPER, find, in_paper, names
+from docsigma._extensions import (
+    PAPER,
+    find_registered,
+    install_hint,
+    registered_names,
+)
 from docsigma.cli.classifier import app as classifier
 from docsigma.cli.count import count
 from docsigma.cli.demo import demo
@@ -51,32 +56,28 @@ def _missing(name: str) -> Callable[[], None]:
     """Return a command that says what to install, whatever its arguments."""
 
     def refuse() -> None:
-        raise InputError(f"the command `{name}` is {in_paper('commands', name)}")
+        raise InputError(f"the command `{name}` is {install_hint('commands', name)}")
 
     return refuse
 
 
 # Functions, or groups of them; those of other distributions join by entry points.
-COMMANDS: dict[str, Any] = {
-    "count": count,
-    "fit": fit,
-    "embed": embed,
-    "perplexity": perplexity,
-    "topics": topics,
-    "info": info,
-    "corpora": corpora,
-    "demo": demo,
-    "tune": tune,
-    "classifier": classifier,
-}
+_FUNCTIONS = (count, fit, embed, perplexity, topics, info, corpora, demo, tune)
+COMMANDS: dict[str, Any] = {command.__name__: command for command in _FUNCTIONS}
+COMMANDS["classifier"] = classifier
 _ANYTHING = {
     "ignore_unknown_options": True,
     "allow_extra_args": True,
     "help_option_names": [],
 }
-_known = names("commands", COMMANDS)
+_known = registered_names("commands", COMMANDS)
 for _name in _known:
-    _command: Any = find("commands", _name, COMMANDS)
+    try:
+        _command: Any = find_registered("commands", _name, COMMANDS)
+    except ImportError as _error:
+        # A broken distribution must not take the other commands with it.
+        typer.echo(f"docsigma: no command `{_name}`: {_error}", err=True)
+        continue
     if isinstance(_command, typer.Typer):
         app.add_typer(_command, name=_name)
     else:

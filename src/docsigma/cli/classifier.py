@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from docsigma.cli import _common
-from docsigma.cli._tables import check_table, open_table
+from docsigma.cli._common import option
+from docsigma.cli._tables import Blocks, check_table, write_table
 from docsigma.exceptions import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-
 
 app = typer.Typer(
     name="classifier",
@@ -28,18 +25,16 @@ ClassifierFolder = Annotated[
 
 
 @app.command()
+@_common.with_options(split=_common.Split.train)
 def fit(
     model: _common.ModelFolder,
     docs: _common.DocumentsArgument,
-    out: Annotated[Path, typer.Option(help="Folder to write.")],
+    out: Annotated[Path, option("Folder to write.")],
+    *,
     kind: Annotated[
-        str, typer.Option(help="glcu (uses the variances), or glc or lr (means only).")
+        str, option("glcu (uses the variances), or glc or lr (means only).")
     ] = "glcu",
-    split: _common.SplitOption = _common.Split.train,
-    text_column: _common.TextColumn = "text",
-    label_column: _common.LabelColumn = "label",
-    id_column: _common.IdColumn = "id",
-    vocabulary: _common.VocabularyFile = None,
+    reader: _common.DocumentOptions,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Train a classifier on labelled documents and write it to a folder.
@@ -47,15 +42,12 @@ def fit(
     Documents without a label are counted and left out. The folder holds the model too:
     predict and evaluate need nothing else.
     """
+    from docsigma._array_checks import check_choice
     from docsigma.classifiers.topic_classifier import KINDS, TopicClassifier
 
-    if kind not in KINDS:
-        raise InputError(f"`--kind` must be one of {', '.join(KINDS)}, got {kind!r}")
+    check_choice("--kind", kind, KINDS)
     _common.check_writable(out, folder=True)
     smm = _common.load_model(model)
-    reader = _common.DocumentOptions(
-        text_column, label_column, id_column, vocabulary, split
-    )
     source = reader.count(docs, smm)
     n_documents, counts = len(source.counts), source.counts
     found = source.labels(slice(None))
@@ -70,25 +62,18 @@ def fit(
         "n_unlabelled": n_documents - len(rows),
         "n_classes": len(classifier.classes_),
     }
-    if as_json:
-        _common.print_json(report)
-        return
-    table = _common.table(f"{docs} -> {out}", "what", ">value")
-    table.add_row("kind", kind)
-    table.add_row("documents", _common.number(len(rows), 0))
-    table.add_row("classes", str(report["n_classes"]))
-    _common.show(table)
+    shown = {"kind": kind, "documents": len(rows), "classes": str(report["n_classes"])}
+    _common.print_report(report, as_json, f"{docs} -> {out}", shown)
 
 
 @app.command()
+@_common.with_options("label_column", label_column=None)
 def predict(
     clf: ClassifierFolder,
     docs: _common.DocumentsArgument,
-    out: Annotated[Path, typer.Option(help="File: .parquet, .npz or .jsonl.")],
-    split: _common.SplitOption = _common.Split.test,
-    text_column: _common.TextColumn = "text",
-    id_column: _common.IdColumn = "id",
-    vocabulary: _common.VocabularyFile = None,
+    out: Annotated[Path, option("File: .parquet, .npz or .jsonl.")],
+    *,
+    reader: _common.DocumentOptions,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Write a label, and how sure it is, for each document.
@@ -103,17 +88,11 @@ def predict(
 
     check_table(out)
     classifier = TopicClassifier.load(clf)
-    reader = _common.DocumentOptions(
-        text_column=text_column,
-        label_column=None,
-        id_column=id_column,
-        vocabulary=vocabulary,
-        split=split,
-    )
     source = reader.count(docs, classifier.model)
     n_tokens = source.counts.n_tokens.astype(np.int64)
     tops = []
-    with open_table(out) as write:
+
+    def blocks() -> Blocks:
         for rows in source.blocks():
             q = classifier.embed(source.counts[rows])
             log_proba = classifier.predict_log_proba(q)
@@ -129,8 +108,10 @@ def predict(
                 columns["total_variance"] = q.total_variance
             columns["n_tokens"] = n_tokens[rows]
             columns["n_unknown"] = source.n_unknown[rows]
-            write(columns)
             tops.append(proba.max(axis=1))
+            yield columns, {}
+
+    write_table(out, blocks())
     top = np.concatenate(tops)
     n_unsure = int((top < 0.5).sum())
     report = {
@@ -140,26 +121,22 @@ def predict(
         "mean_probability": float(top.mean()),
         "n_under_half": n_unsure,
     }
-    if as_json:
-        _common.print_json(report)
-        return
-    table = _common.table(f"{docs} -> {out}", "what", ">value")
-    table.add_row("documents", _common.number(len(top), 0))
-    table.add_row("mean probability of the label", f"{top.mean():.3f}")
-    table.add_row("labels under one half", _common.number(n_unsure, 0))
-    _common.show(table)
+    shown = {
+        "documents": len(top),
+        "mean probability of the label": f"{top.mean():.3f}",
+        "labels under one half": n_unsure,
+    }
+    _common.print_report(report, as_json, f"{docs} -> {out}", shown)
 
 
 @app.command()
+@_common.with_options()
 def evaluate(
     clf: ClassifierFolder,
     docs: _common.DocumentsArgument,
-    plots: Annotated[Path | None, typer.Option(help="Folder for plots.")] = None,
-    split: _common.SplitOption = _common.Split.test,
-    text_column: _common.TextColumn = "text",
-    label_column: _common.LabelColumn = "label",
-    id_column: _common.IdColumn = "id",
-    vocabulary: _common.VocabularyFile = None,
+    plots: Annotated[Path | None, option("Folder for plots.")] = None,
+    *,
+    reader: _common.DocumentOptions,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Judge a classifier on labelled documents.
@@ -170,19 +147,14 @@ def evaluate(
     import numpy as np
 
     from docsigma.classifiers.topic_classifier import TopicClassifier
+    from docsigma.experiments.evaluation import evaluate as evaluate_probabilities
     from docsigma.metrics import (
-        accuracy,
         accuracy_at_coverage,
-        brier_score,
-        cross_entropy,
         expected_calibration_error,
         risk_coverage_curve,
     )
 
     classifier = TopicClassifier.load(clf)
-    reader = _common.DocumentOptions(
-        text_column, label_column, id_column, vocabulary, split
-    )
     source = reader.count(docs, classifier.model)
     n_documents = len(source.counts)
     found = source.labels(slice(None))
@@ -208,10 +180,7 @@ def evaluate(
         return expected_calibration_error(proba, labels, classes=classes, **options)
 
     report: dict[str, Any] = {
-        "accuracy": 100 * accuracy(proba, labels, classes=classes),
-        "cross_entropy": cross_entropy(log_proba, labels, classes=classes, log=True),
-        "brier": brier_score(proba, labels, classes=classes),
-        "ece": ece(),
+        **evaluate_probabilities(log_proba, labels, classes),
         "ece_equal_mass": ece(strategy="quantile"),
         "ece_classwise": ece(scope="classwise"),
         "aurc": risk_coverage_curve(proba, labels, classes=classes).area,
@@ -227,22 +196,20 @@ def evaluate(
         report["plots"] = _plots(
             plots, log_proba, labels, classes, source.counts.n_tokens[chosen]
         )
-    if as_json:
-        _common.print_json(report)
-        return
-    rows = _common.table(f"{clf} ({classifier.kind}) on {docs}", "what", ">value")
-    rows.add_row("documents", _common.number(len(labels), 0))
-    rows.add_row("accuracy", f"{report['accuracy']:.2f} %")
-    rows.add_row(
-        "accuracy of the most certain half",
-        f"{report['accuracy_most_certain_half']:.2f} %",
-    )
-    rows.add_row("cross-entropy", f"{report['cross_entropy']:.3f} nats")
-    rows.add_row("Brier score", f"{report['brier']:.3f}")
-    rows.add_row("expected calibration error", f"{report['ece']:.3f}")
-    rows.add_row("area under risk-coverage", f"{report['aurc']:.3f}")
-    _common.show(rows)
-    if unseen:
+    shown = {
+        "documents": len(labels),
+        "accuracy": f"{report['accuracy']:.2f} %",
+        "accuracy of the most certain half": (
+            f"{report['accuracy_most_certain_half']:.2f} %"
+        ),
+        "cross-entropy": f"{report['cross_entropy']:.3f} nats",
+        "Brier score": f"{report['brier']:.3f}",
+        "expected calibration error": f"{report['ece']:.3f}",
+        "area under risk-coverage": f"{report['aurc']:.3f}",
+    }
+    title = f"{clf} ({classifier.kind}) on {docs}"
+    _common.print_report(report, as_json, title, shown)
+    if unseen and not as_json:
         _common.show(
             f"left out: {report['n_unseen']} documents of {len(unseen)} classes that "
             f"training has not seen ({', '.join(unseen[:5])})"
@@ -250,23 +217,14 @@ def evaluate(
 
 
 def _plots(
-    folder: Path,
-    log_proba: np.ndarray[Any, Any],
-    labels: np.ndarray[Any, Any],
-    classes: np.ndarray[Any, Any],
-    n_tokens: np.ndarray[Any, Any],
+    folder: Path, log_proba: Any, labels: Any, classes: Any, n_tokens: Any
 ) -> list[str]:
     import numpy as np
 
     from docsigma.experiments.figures import save_figures
     from docsigma.metrics import plots
 
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot make the folder {folder}: {error.strerror}"
-        ) from error
+    _common.make_folder(folder)
     proba = np.exp(log_proba)
     figures = {
         "reliability.png": plots.plot_reliability(proba, labels, classes=classes),

@@ -7,19 +7,20 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from docsigma.cli import _common
+from docsigma.cli._common import option
 from docsigma.cli._settings import read_settings
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
     from docsigma.corpora import Documents
-    from docsigma.counts import CountedDocuments, Vocabulary
+    from docsigma.counts import Vocabulary
 
     # Called once a pass over the documents.
     Blocks = Callable[[], Iterable[Documents]]
@@ -28,26 +29,23 @@ if TYPE_CHECKING:
 LIMITS = ("min_df", "max_df", "max_features")
 
 
+@_common.with_options("vocabulary", split=_common.Split.train)
 def count(
     docs: _common.DocumentsArgument,
-    out: Annotated[Path, typer.Option(help="Folder of counts to write.")],
+    out: Annotated[Path, option("Folder of counts to write.")],
+    *,
     vocabulary: Annotated[
         Path | None,
-        typer.Option(
-            help="Words to count: a folder made by `fit` or `count`, or a file, one "
-            "word a line. For a count matrix a file names its columns."
+        option(
+            "Words to count: a folder made by `fit` or `count`, or a file, one word "
+            "a line. For a count matrix a file names its columns."
         ),
     ] = None,
-    min_df: _common.MinDf = None,
-    max_features: _common.MaxFeatures = None,
-    stop_words: _common.StopWords = None,
+    words_to_keep: _common.CountingOptions,
     config: Annotated[
-        Path | None, typer.Option(help="TOML file of settings, as for `fit`.")
+        Path | None, option("TOML file of settings, as for `fit`.")
     ] = None,
-    split: _common.SplitOption = _common.Split.train,
-    text_column: _common.TextColumn = "text",
-    label_column: _common.LabelColumn = "label",
-    id_column: _common.IdColumn = "id",
+    reader: _common.DocumentOptions,
     quiet: _common.Quiet = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
@@ -62,14 +60,8 @@ def count(
     """
     from docsigma.counts import CountsWriter, DiskCounts
 
-    flags = {
-        "min_df": min_df,
-        "max_features": max_features,
-        "stop_words": stop_words,
-    }
-    counting = read_settings(flags, config).counting
+    counting = read_settings(asdict(words_to_keep), config).counting
     _common.check_writable(out, folder=True)
-    reader = _common.DocumentOptions(text_column, label_column, id_column, split=split)
     bar = not (quiet or as_json) and sys.stderr.isatty()
     started = time.perf_counter()
     n_tokens = n_unknown = n_empty = 0
@@ -77,7 +69,7 @@ def count(
         blocks, words, n_features = _source(docs, reader, vocabulary, counting, bar)
         with CountsWriter(out, n_features, words) as writer:
             for block in _watched(blocks(), "count", bar):
-                counted = _count(words, block)
+                counted = _common.count_words(words, block)
                 writer.add(
                     counted.counts,
                     block.labels,
@@ -103,19 +95,17 @@ def count(
         "digest": counts.digest,
         "seconds": time.perf_counter() - started,
     }
-    if as_json:
-        _common.print_json(report)
-        return
-    rows = _common.table(f"{docs} -> {out}", "what", ">value")
-    rows.add_row("documents", _common.number(counts.n_documents, 0))
-    rows.add_row("tokens", _common.number(n_tokens, 0))
-    rows.add_row("unknown tokens", _common.number(n_unknown, 0))
-    rows.add_row("documents with no known word", _common.number(n_empty, 0))
-    rows.add_row("words in the vocabulary", _common.number(counts.n_features, 0))
-    rows.add_row("counts that are not zero", _common.number(counts.nnz, 0))
-    rows.add_row("bytes on disk", _common.number(counts.nbytes, 0))
-    rows.add_row("time", f"{report['seconds']:.0f} s")
-    _common.show(rows)
+    rows = {
+        "documents": counts.n_documents,
+        "tokens": n_tokens,
+        "unknown tokens": n_unknown,
+        "documents with no known word": n_empty,
+        "words in the vocabulary": counts.n_features,
+        "counts that are not zero": counts.nnz,
+        "bytes on disk": counts.nbytes,
+        "time": f"{report['seconds']:.0f} s",
+    }
+    _common.print_report(report, as_json, f"{docs} -> {out}", rows)
 
 
 def _source(
@@ -126,11 +116,10 @@ def _source(
     bar: bool,
 ) -> tuple[Blocks, Vocabulary | None, int]:
     """Find the documents, the words to count, and how many columns they make."""
-    from docsigma.corpora import available_corpora
     from docsigma.corpora.files import can_stream
     from docsigma.counts import Vocabulary
 
-    is_path = docs not in {info.name for info in available_corpora()}
+    is_path = not _common.is_corpus(docs)
     if is_path and can_stream(docs):
         blocks = _streamed(Path(docs), reader)
     else:
@@ -214,15 +203,6 @@ def _given(source: Path, counting: dict[str, Any]) -> Vocabulary:
             f"{source} does not know its words, so no texts can be counted"
         )
     return known
-
-
-def _count(words: Vocabulary | None, block: Documents) -> CountedDocuments:
-    from docsigma.counts import CountedDocuments
-
-    if words is not None:
-        return words.count_documents(block)
-    assert block.counts is not None
-    return CountedDocuments.of(block.counts)
 
 
 def _watched(blocks: Iterable[Documents], what: str, bar: bool) -> Iterator[Documents]:

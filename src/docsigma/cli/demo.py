@@ -9,28 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from docsigma.cli import _common
-from docsigma.exceptions import InputError
+from docsigma.cli._common import option
 
 if TYPE_CHECKING:
     from docsigma.experiments.demo import DemoResult
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the model and plots.")] = Path(
-        "demo"
-    ),
-    components: Annotated[int, typer.Option(help="Size of an embedding.")] = 50,
-    max_iter: Annotated[
-        int | None, typer.Option(help="Passes over the corpus.")
-    ] = None,
+    out: Annotated[Path, option("Folder for the model and plots.")] = Path("demo"),
+    components: Annotated[int, option("Size of an embedding.")] = 50,
+    max_iter: Annotated[int | None, option("Passes over the corpus.")] = None,
 ) -> None:
     """Fit on docstrings, embed and label held-out ones, print tables, write plots."""
     from docsigma.experiments.demo import run_demo
 
-    try:
-        out.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make the folder {out}: {error.strerror}") from error
+    _common.make_folder(out)
     _common.check_writable(out / "model", folder=True)
     result = run_demo(
         out,
@@ -49,12 +42,8 @@ def demo(
 
 def _tables(result: DemoResult) -> list[object]:
     p = result.perplexity
-    lines = _common.table(
-        f"Perplexity of {_common.number(p.n_documents, 0)} held-out documents",
-        "model",
-        ">corpus",
-        ">per document",
-    )
+    title = f"Perplexity of {_common.number(p.n_documents, 0)} held-out documents"
+    lines = _common.table(title, "model", ">corpus", ">per document")
     corpus = f"{p.corpus:.0f} ± {p.standard_error:.0f}"
     lines.add_row("Bayesian SMM (bound)", corpus, f"{p.per_document:.0f}")
     lines.add_row(
@@ -78,26 +67,13 @@ def _tables(result: DemoResult) -> list[object]:
 
     # A document of middling certainty stands for the rest.
     row = int(order[len(order) // 4])
-    near = _common.table(
-        f"Nearest to {result.test.ids[row]} (Wasserstein-2)",
-        "document",
-        "label",
-        ">distance",
-    )
+    title = f"Nearest to {result.test.ids[row]} (Wasserstein-2)"
+    near = _common.table(title, "document", "label", ">distance")
     for other, distance in result.neighbours(row):
         near.add_row(result.test.ids[other], labels[other], f"{distance:.2f}")
-    topics = _common.table(
-        f"Topic identification, {len(set(labels))} labels",
-        "classifier",
-        ">accuracy",
-        ">cross-entropy",
-        ">ECE",
-    )
+    title = f"Topic identification, {len(set(labels))} labels"
+    topics = _common.table(title, "classifier", ">accuracy", ">cross-entropy", ">ECE")
     for name, scores in result.topic_id.items():
-        topics.add_row(
-            name,
-            f"{scores['accuracy']:.1f} %",
-            f"{scores['cross_entropy']:.2f}",
-            f"{scores['ece']:.3f}",
-        )
+        accuracy, error = f"{scores['accuracy']:.1f} %", f"{scores['ece']:.3f}"
+        topics.add_row(name, accuracy, f"{scores['cross_entropy']:.2f}", error)
     return [lines, certain, near, topics]

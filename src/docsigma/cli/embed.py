@@ -5,26 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from docsigma.cli import _common
-from docsigma.cli._tables import check_table, open_table
+from docsigma.cli._common import option
+from docsigma.cli._tables import Blocks, check_table, write_table
 
 if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
 
+@_common.with_options()
 def embed(
     model: _common.ModelFolder,
     docs: _common.DocumentsArgument,
-    out: Annotated[Path, typer.Option(help="File to write: .parquet, .npz or .jsonl.")],
-    split: _common.SplitOption = _common.Split.test,
-    text_column: _common.TextColumn = "text",
-    label_column: _common.LabelColumn = "label",
-    id_column: _common.IdColumn = "id",
-    vocabulary: _common.VocabularyFile = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or auto.")] = None,
+    out: Annotated[Path, option("File to write: .parquet, .npz or .jsonl.")],
+    *,
+    reader: _common.DocumentOptions,
+    device: Annotated[str | None, option("cpu, cuda or auto.")] = None,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Infer the Gaussian of each document and write it to a file.
@@ -36,29 +33,25 @@ def embed(
     """
     check_table(out)
     smm = _common.load_model(model, device)
-    reader = _common.DocumentOptions(
-        text_column, label_column, id_column, vocabulary, split
-    )
     report = {"file": str(out)} | _embed(smm, reader.count(docs, smm), out)
-    if as_json:
-        _common.print_json(report)
-        return
-    rows = _common.table(f"{docs} -> {out}", "what", ">value")
-    rows.add_row("documents", _common.number(report["n_documents"], 0))
-    rows.add_row("size of an embedding", str(report["n_components"]))
-    rows.add_row("known tokens", _common.number(report["n_tokens"], 0))
-    rows.add_row("unknown tokens", _common.number(report["n_unknown"], 0))
-    rows.add_row("documents with no known word", _common.number(report["n_empty"], 0))
-    if report["mean_total_variance"] is not None:
-        rows.add_row("mean total variance", f"{report['mean_total_variance']:.3f}")
-    _common.show(rows)
+    variance = report["mean_total_variance"]
+    rows = {
+        "documents": report["n_documents"],
+        "size of an embedding": str(report["n_components"]),
+        "known tokens": report["n_tokens"],
+        "unknown tokens": report["n_unknown"],
+        "documents with no known word": report["n_empty"],
+        "mean total variance": None if variance is None else f"{variance:.3f}",
+    }
+    _common.print_report(report, as_json, f"{docs} -> {out}", rows)
 
 
 def _embed(smm: CountModel, source: _common.CountedSource, out: Path) -> dict[str, Any]:
     """Write the embeddings of documents; return what the report says of them."""
     n_tokens = source.counts.n_tokens.astype("int64")
-    variance = 0.0
-    with open_table(out) as write:
+    variances = []
+
+    def blocks() -> Blocks:
         for rows in source.blocks():
             mean, q = _common.embed_counts(smm, source.counts[rows])
             columns: dict[str, Any] = {"id": source.ids(rows)}
@@ -69,20 +62,22 @@ def _embed(smm: CountModel, source: _common.CountedSource, out: Path) -> dict[st
             if q is not None:
                 columns["variance"] = q.variance
                 columns["total_variance"] = q.total_variance
-                variance += float(q.total_variance.sum(dtype="float64"))
+                variances.append(float(q.total_variance.sum(dtype="float64")))
             columns["n_tokens"] = n_tokens[rows]
             columns["n_unknown"] = source.n_unknown[rows]
-            write(columns, None if q is None else _prior(q))
+            yield columns, {} if q is None else _prior(q)
+
+    write_table(out, blocks())
+    variance = None if smm.gives_points else sum(variances) / len(n_tokens)
     return {
         "n_documents": len(n_tokens),
         "n_components": int(smm.n_components),
         "n_tokens": int(n_tokens.sum()),
         "n_unknown": int(source.n_unknown.sum()),
         "n_empty": int((n_tokens == 0).sum()),
-        "mean_total_variance": None if smm.gives_points else variance / len(n_tokens),
+        "mean_total_variance": variance,
     }
 
 
 def _prior(q: GaussianPosterior) -> dict[str, Any]:
-    names = ("prior_mean", "prior_precision")
-    return {name: array for name, array in q.to_arrays().items() if name in names}
+    return {k: array for k, array in q.to_arrays().items() if k.startswith("prior_")}

@@ -6,18 +6,19 @@ import contextlib
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from docsigma.cli import _common
+from docsigma.cli._common import option
 from docsigma.cli._settings import read_settings
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import scipy.sparse as sp
 
     from docsigma.counts import DiskCounts, Vocabulary
@@ -55,47 +56,43 @@ def checkpoint_path(out: Path) -> Path:
     return out.with_name(f"{out.name}.checkpoint.safetensors")
 
 
+@dataclass(frozen=True)
+class ModelOptions:
+    """Parameters of the model, None where they are not given."""
+
+    components: Annotated[int | None, option("Size of an embedding.")] = None
+    l1: Annotated[float | None, option("Weight of |T|.")] = None
+    l2: Annotated[float | None, option("Weight of half of T squared.")] = None
+    prior_precision: Annotated[
+        float | None, option("Precision of the prior over embeddings.")
+    ] = None
+    solver: Annotated[str | None, option("Training algorithm.")] = None
+    max_iter: Annotated[int | None, option("Passes at the most.")] = None
+    tol: Annotated[
+        float | None, option("Relative growth of the bound that ends it.")
+    ] = None
+    learning_rate: Annotated[float | None, option("Adam's step.")] = None
+    draws: Annotated[int | None, option("Draws per document and pass.")] = None
+    seed: Annotated[int | None, option("Seed of all randomness.")] = None
+    device: Annotated[str | None, option("cpu, cuda, or auto (the default).")] = None
+
+
+@_common.with_options("split", split=_common.Split.train)
 def fit(
     corpus: Annotated[
         str,
         typer.Argument(help="Corpus: a name, a file or folder, or a folder of counts."),
     ],
-    out: Annotated[Path, typer.Option(help="Model folder to write.")],
-    components: Annotated[
-        int | None, typer.Option(help="Size of an embedding.")
-    ] = None,
-    l1: Annotated[float | None, typer.Option(help="Weight of |T|.")] = None,
-    l2: Annotated[
-        float | None, typer.Option(help="Weight of half of T squared.")
-    ] = None,
-    prior_precision: Annotated[
-        float | None, typer.Option(help="Precision of the prior over embeddings.")
-    ] = None,
-    solver: Annotated[str | None, typer.Option(help="Training algorithm.")] = None,
-    max_iter: Annotated[int | None, typer.Option(help="Passes at the most.")] = None,
-    tol: Annotated[
-        float | None, typer.Option(help="Relative growth of the bound that ends it.")
-    ] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Adam's step.")] = None,
-    draws: Annotated[
-        int | None, typer.Option(help="Draws per document and pass.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of all randomness.")] = None,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, or auto (the default).")
-    ] = None,
-    min_df: _common.MinDf = None,
-    max_features: _common.MaxFeatures = None,
-    stop_words: _common.StopWords = None,
+    out: Annotated[Path, option("Model folder to write.")],
+    *,
+    flags: ModelOptions,
+    words_to_keep: _common.CountingOptions,
     config: Annotated[
-        Path | None, typer.Option(help="TOML file of the same settings; flags win.")
+        Path | None, option("TOML file of the same settings; flags win.")
     ] = None,
-    text_column: _common.TextColumn = "text",
-    label_column: _common.LabelColumn = "label",
-    id_column: _common.IdColumn = "id",
-    vocabulary: _common.VocabularyFile = None,
+    reader: _common.DocumentOptions,
     checkpoint_every: Annotated[
-        int | None, typer.Option(help="Passes between two checkpoints.")
+        int | None, option("Passes between two checkpoints.")
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the last checkpoint.")
@@ -113,33 +110,12 @@ def fit(
     from docsigma.counts import as_counts
     from docsigma.models import BayesianSMM
 
-    settings = read_settings(
-        {
-            "components": components,
-            "l1": l1,
-            "l2": l2,
-            "prior_precision": prior_precision,
-            "solver": solver,
-            "max_iter": max_iter,
-            "tol": tol,
-            "learning_rate": learning_rate,
-            "draws": draws,
-            "seed": seed,
-            "device": device,
-            "min_df": min_df,
-            "max_features": max_features,
-            "stop_words": stop_words,
-        },
-        config,
-    )
+    settings = read_settings(asdict(flags) | asdict(words_to_keep), config)
     settings.model.setdefault("random_state", 0)
     _common.check_writable(out, folder=True)
     bar = not (quiet or as_json) and sys.stderr.isatty()
     model = BayesianSMM(**{**settings.model, "verbose": bar})
     model._validate_params()
-    reader = _common.DocumentOptions(
-        text_column, label_column, id_column, vocabulary, _common.Split.train
-    )
     counts, words = _count(corpus, reader, settings.counting)
     n_tokens = float(as_counts(counts).n_tokens.sum())
     if n_tokens <= 0:
@@ -170,7 +146,7 @@ def fit(
     model.save(out)
     checkpoint.unlink(missing_ok=True)
     last = model.history_[-1]
-    report = {
+    report: dict[str, Any] = {
         "model": str(out),
         "corpus": corpus,
         "n_documents": int(counts.shape[0]),
@@ -185,21 +161,19 @@ def fit(
         "sparsity": last["sparsity"],
         "seconds": time.perf_counter() - started,
     }
-    if as_json:
-        _common.print_json(report)
-        return
-    rows = _common.table(f"{corpus} -> {out}", "what", ">value")
-    rows.add_row("documents", _common.number(counts.shape[0], 0))
-    rows.add_row("tokens", _common.number(report["n_tokens"], 0))
-    rows.add_row("words in the vocabulary", _common.number(counts.shape[1], 0))
-    rows.add_row("size of an embedding", str(model.n_components))
     ended = "bound converged" if model.converged_ else "max_iter reached"
-    rows.add_row("passes", f"{model.n_iter_} ({ended})")
-    rows.add_row("bound per token", f"{report['bound_per_token']:.4f} nats")
-    rows.add_row("KL to the prior per document", f"{last['kl']:.2f} nats")
-    rows.add_row("loadings that are zero", f"{100 * last['sparsity']:.1f} %")
-    rows.add_row("time", f"{report['seconds']:.0f} s")
-    _common.show(rows)
+    rows = {
+        "documents": report["n_documents"],
+        "tokens": report["n_tokens"],
+        "words in the vocabulary": report["n_features"],
+        "size of an embedding": str(model.n_components),
+        "passes": f"{model.n_iter_} ({ended})",
+        "bound per token": f"{report['bound_per_token']:.4f} nats",
+        "KL to the prior per document": f"{last['kl']:.2f} nats",
+        "loadings that are zero": f"{100 * last['sparsity']:.1f} %",
+        "time": f"{report['seconds']:.0f} s",
+    }
+    _common.print_report(report, as_json, f"{corpus} -> {out}", rows)
 
 
 def _count(

@@ -12,7 +12,9 @@ def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
     """Print what a model folder holds."""
     smm = _common.load_model(model)
     last = smm.history_[-1]
-    report = {
+    parameters = smm.get_params(deep=False)
+    parameters = {k: _plain(v) for k, v in parameters.items() if k != "verbose"}
+    report: dict[str, Any] = {
         "kind": type(smm).__name__,
         "n_components": int(smm.n_components),
         "n_features": int(smm.n_features_in_),
@@ -23,31 +25,25 @@ def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
         "kl": last["kl"],
         "sparsity": float((smm.components_ == 0).mean()),
         "training_seconds": last["seconds"],
-        "parameters": {
-            name: _plain(value)
-            for name, value in smm.get_params(deep=False).items()
-            if name != "verbose"
-        },
+        "parameters": parameters,
     }
-    if as_json:
-        _common.print_json(report)
-        return
-    rows = _common.table(f"{report['kind']} in {model}", "what", ">value")
-    rows.add_row("size of an embedding", str(smm.n_components))
+    words = _common.number(smm.n_features_in_, 0)
     known = "known" if smm.vocabulary_ is not None else "not known"
-    rows.add_row("words", f"{_common.number(smm.n_features_in_, 0)} ({known})")
-    passes = "rounds" if report["kind"] == "NVDM" else "passes"
-    rows.add_row(passes, f"{smm.n_iter_} in {last['seconds']:.0f} s")
-    rows.add_row("converged", "yes" if smm.converged_ else "no")
     points = smm.gives_points
-    bound = "objective" if points else "bound"
-    rows.add_row(bound, _common.number(last["bound"], 0))
     kl = "penalty on the length" if points else "KL to the prior"
-    rows.add_row(f"{kl}, per document", f"{last['kl']:.2f} nats")
-    rows.add_row("loadings that are zero", f"{100 * report['sparsity']:.1f} %")
-    for name, value in report["parameters"].items():
-        rows.add_row(name, str(value))
-    _common.show(rows)
+    rows = {
+        "size of an embedding": str(smm.n_components),
+        "words": f"{words} ({known})",
+        "rounds" if report["kind"] == "NVDM" else "passes": (
+            f"{smm.n_iter_} in {last['seconds']:.0f} s"
+        ),
+        "converged": "yes" if smm.converged_ else "no",
+        "objective" if points else "bound": _common.number(last["bound"], 0),
+        f"{kl}, per document": f"{last['kl']:.2f} nats",
+        "loadings that are zero": f"{100 * report['sparsity']:.1f} %",
+    }
+    rows |= {name: str(value) for name, value in parameters.items()}
+    _common.print_report(report, as_json, f"{report['kind']} in {model}", rows)
 
 
 def _plain(value: object) -> Any:

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from docsigma.cli import _common
+from docsigma.cli._common import number, option
 from docsigma.exceptions import InputError
 
 
+@_common.with_options()
 def perplexity(
     model: _common.ModelFolder,
     docs: _common.DocumentsArgument,
+    *,
     estimator: Annotated[
-        str, typer.Option(help="monte_carlo, jensen, authors or importance.")
+        str, option("monte_carlo, jensen, authors or importance.")
     ] = "monte_carlo",
     draws: Annotated[
-        int | None,
-        typer.Option(help="Draws per document; 32, or 20 for NVDM, if not given."),
+        int | None, option("Draws per document; 32, or 20 for NVDM, if not given.")
     ] = None,
-    split: _common.SplitOption = _common.Split.test,
-    text_column: _common.TextColumn = "text",
-    label_column: _common.LabelColumn = "label",
-    id_column: _common.IdColumn = "id",
-    vocabulary: _common.VocabularyFile = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or auto.")] = None,
+    reader: _common.DocumentOptions,
+    device: Annotated[str | None, option("cpu, cuda or auto.")] = None,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Print the perplexity of documents, and the lines to read it against.
@@ -41,42 +37,35 @@ def perplexity(
             f"{model} holds a model of the kind {type(smm).__name__}, which gives "
             "points, no Gaussians, and so has no perplexity"
         )
-    reader = _common.DocumentOptions(
-        text_column, label_column, id_column, vocabulary, split
-    )
     source = reader.count(docs, smm)
     result = smm.perplexity(source.counts, estimator=estimator, n_draws=draws)
     n_unknown = int(source.n_unknown.sum())
     if as_json:
         _common.print_json(result.to_dict() | {"n_unknown": n_unknown})
         return
-    rows = _common.table(
-        f"Perplexity of {docs} ({_common.number(result.n_documents, 0)} documents, "
-        f"{_common.number(result.n_tokens, 0)} tokens)",
-        "model",
-        ">corpus",
-        ">per document",
-    )
+    documents, tokens = number(result.n_documents, 0), number(result.n_tokens, 0)
+    title = f"Perplexity of {docs} ({documents} documents, {tokens} tokens)"
+    rows = _common.table(title, "model", ">corpus", ">per document")
     name = f"{model}, {estimator}"
     if result.n_draws:
         name += f" with {result.n_draws} draws"
-    corpus = f"{_common.number(result.corpus)} ± {result.standard_error:.1f}"
-    rows.add_row(name, corpus, _common.number(result.per_document))
+    corpus = f"{number(result.corpus)} ± {result.standard_error:.1f}"
+    rows.add_row(name, corpus, number(result.per_document))
     rows.add_row(
         "uni-gram of the training corpus",
-        _common.number(result.unigram_corpus),
-        _common.number(result.unigram_per_document),
+        number(result.unigram_corpus),
+        number(result.unigram_per_document),
     )
     rows.add_row(
         "each document's own frequencies",
-        _common.number(result.maximum_likelihood_corpus),
-        _common.number(result.maximum_likelihood_per_document),
+        number(result.maximum_likelihood_corpus),
+        number(result.maximum_likelihood_per_document),
     )
     _common.show(rows)
     if result.n_empty or n_unknown:
         _common.show(
-            f"left out: {_common.number(n_unknown, 0)} unknown tokens, "
-            f"{_common.number(result.n_empty, 0)} documents with no known word"
+            f"left out: {number(n_unknown, 0)} unknown tokens, "
+            f"{number(result.n_empty, 0)} documents with no known word"
         )
     if estimator == "authors":
         _common.show("`authors` is no bound: it flatters the model, see the docs.")

@@ -8,21 +8,20 @@ from typing import Annotated
 import typer
 
 from docsigma.cli import _common
+from docsigma.cli._common import option
 
 
+@_common.with_options()
 def topics(
     model: _common.ModelFolder,
     docs: Annotated[
         str | None,
         typer.Argument(metavar="[DOCS]", help="Corpus, file or folder to group."),
     ] = None,
-    words: Annotated[int, typer.Option(help="Words a dimension or group.")] = 8,
-    clusters: Annotated[int, typer.Option(help="Number of groups.")] = 10,
-    split: _common.SplitOption = _common.Split.test,
-    text_column: _common.TextColumn = "text",
-    label_column: _common.LabelColumn = "label",
-    id_column: _common.IdColumn = "id",
-    vocabulary: _common.VocabularyFile = None,
+    *,
+    words: Annotated[int, option("Words a dimension or group.")] = 8,
+    clusters: Annotated[int, option("Number of groups.")] = 10,
+    reader: _common.DocumentOptions,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Print the words of each dimension or, with documents, of groups of them."""
@@ -43,9 +42,6 @@ def topics(
             rows.add_row(str(d.index), f"{d.weight:.2f}", top, bottom)
         _common.show(rows)
         return
-    reader = _common.DocumentOptions(
-        text_column, label_column, id_column, vocabulary, split
-    )
     source = reader.count(docs, smm)
     means, q = _common.embed_counts(smm, source.counts)
     groups = cluster_documents(smm, means if q is None else q, clusters, words)

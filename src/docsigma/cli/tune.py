@@ -4,50 +4,46 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from docsigma.cli import _common
+from docsigma.cli._common import option
 from docsigma.exceptions import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def tune(
     corpus: Annotated[str, typer.Argument(help="Corpus: a name, or a file or folder.")],
-    out: Annotated[Path, typer.Option(help="JSON file for what was found.")],
+    out: Annotated[Path, option("JSON file for what was found.")],
     objective: Annotated[
-        str, typer.Option(help="What to minimise: glcu, lr or perplexity.")
+        str, option("What to minimise: glcu, lr or perplexity.")
     ] = "glcu",
     components: Annotated[
-        str, typer.Option(help="Sizes to choose from, with commas.")
+        str, option("Sizes to choose from, with commas.")
     ] = "50,100,200",
     l1: Annotated[
-        str, typer.Option(help="Least and greatest l1 weight, with a comma.")
+        str, option("Least and greatest l1 weight, with a comma.")
     ] = "0.01,10",
     prior_precision: Annotated[
-        str,
-        typer.Option(help="Least and greatest precision of the prior."),
+        str, option("Least and greatest precision of the prior.")
     ] = "1,100",
     weights: Annotated[
-        str, typer.Option(help="Weights of tokens, with commas: none, log-idf.")
+        str, option("Weights of tokens, with commas: none, log-idf.")
     ] = "none",
     words: Annotated[
-        str | None,
-        typer.Option(help="First and last word of a window, where the corpus has it."),
+        str | None, option("First and last word of a window, where the corpus has it.")
     ] = None,
     hold_out: Annotated[
-        str,
-        typer.Option(help="Documents to judge by: random, or latest of each class."),
+        str, option("Documents to judge by: random, or latest of each class.")
     ] = "random",
-    trials: Annotated[int, typer.Option(help="Models to train.")] = 20,
-    solver: Annotated[str, typer.Option(help="Training algorithm.")] = "fast",
-    device: Annotated[str, typer.Option(help="Where models are trained.")] = "auto",
-    seed: Annotated[int, typer.Option(help="Decides the whole search.")] = 0,
+    trials: Annotated[int, option("Models to train.")] = 20,
+    solver: Annotated[str, option("Training algorithm.")] = "fast",
+    device: Annotated[str, option("Where models are trained.")] = "auto",
+    seed: Annotated[int, option("Decides the whole search.")] = 0,
 ) -> None:
     """Search K, l1, the prior's precision and weights; it can be stopped."""
     from docsigma.corpora import load_corpus

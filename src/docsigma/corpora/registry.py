@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from docsigma._extensions import find, in_paper, names
+from docsigma._extensions import find_registered, install_hint, registered_names
 from docsigma.corpora import docstrings, newsgroups, synthetic
 from docsigma.corpora._data import files_status
 from docsigma.corpora._streams import base_name
@@ -94,8 +94,8 @@ def available_corpora() -> list[CorpusInfo]:
     True
     """
     listed = []
-    for name in names("corpora", CORPORA):
-        corpus = find("corpora", name, CORPORA)
+    for name in registered_names("corpora", CORPORA):
+        corpus = find_registered("corpora", name, CORPORA)
         assert corpus is not None
         listed.append(CorpusInfo(name, corpus.description, *corpus.status()))
     return listed
@@ -128,7 +128,7 @@ def load_corpus(name: str | os.PathLike[str], **options: Any) -> Corpus:
     >>> corpus.train
     Documents(20 counts, source='synthetic, train')
     """
-    corpus = find("corpora", str(name), CORPORA)
+    corpus = find_registered("corpora", str(name), CORPORA)
     if corpus is not None:
         _check_options(str(name), corpus.load, options)
         return corpus.load(**options)
@@ -139,11 +139,12 @@ def load_corpus(name: str | os.PathLike[str], **options: Any) -> Corpus:
         or Path(base_name(path)).suffix.lower() in SUFFIXES
     )
     if not is_path and not path.exists():
-        if where := in_paper("corpora", str(name)):
+        if where := install_hint("corpora", str(name)):
             raise InputError(f"the corpus `{name}` is {where}")
         raise InputError(
             f"unknown corpus `{name}`, known are "
-            f"{', '.join(names('corpora', CORPORA))}; a path to a file also works"
+            f"{', '.join(registered_names('corpora', CORPORA))}; a path to a file "
+            "also works"
         )
     _check_options(str(name), _load_path, options, skip=("path",))
     return _load_path(path, **options)

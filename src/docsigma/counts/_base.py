@@ -28,7 +28,7 @@ class Counts(ABC):
     """
 
     ndim: ClassVar[int] = 2
-    # Whether rows cost no reading: then it pays to keep what is made of them.
+    # Whether rows are in memory already, so that what is made of them may be kept.
     in_memory: ClassVar[bool]
 
     @property

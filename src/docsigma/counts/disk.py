@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FORMAT = "docsigma-counts"
 SCHEMA_VERSION = 2
 CONFIG = "config.json"
-# What each array must have besides its type; the counts take the smallest that fits.
+# The types an array may have; the counts take the smallest that fits.
 DTYPES = {
     "indptr.npy": ("int64",),
     "indices.npy": ("int32",),
@@ -51,7 +51,7 @@ class DiskCounts(Counts):
     """Counts in a folder that :class:`CountsWriter` wrote, documents in rows.
 
     The folder has the three arrays of a CSR matrix as ``.npy`` files, which are
-    mapped while documents are read and let go at once: memory does not grow with the
+    mapped while documents are read and released at once: memory does not grow with the
     corpus. What is kept is the description of the folder, and `n_tokens` and such
     once they are asked for.
 
@@ -208,8 +208,8 @@ class DiskCounts(Counts):
         numbers = self._row_numbers(rows)
         if "ids.npy" not in self._files:
             return [str(number + 1) for number in numbers.tolist()]
-        starts, lengths = self._extents("ids_indptr.npy", "ids.npy", numbers)
         names = self._open("ids.npy")
+        starts, lengths = self._extents("ids_indptr.npy", len(names), numbers)
         found = []
         for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
             name = names[start : start + length].tobytes()
@@ -280,7 +280,7 @@ class DiskCounts(Counts):
 
     def _read(self, rows: NDArray[np.int64]) -> sparse.csr_matrix:
         """Read rows in the order of the disk."""
-        starts, lengths = self._extents("indptr.npy", "indices.npy", rows)
+        starts, lengths = self._extents("indptr.npy", self.nnz, rows)
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         nnz = int(indptr[-1])
         indices = np.empty(nnz, dtype=np.int32)
@@ -288,7 +288,7 @@ class DiskCounts(Counts):
         columns, values = self._open("indices.npy"), self._open("data.npy")
         for some in _pieces(rows):
             into = slice(indptr[some.start], indptr[some.stop])
-            if _neighbours(rows[some]):
+            if _is_contiguous(rows[some]):
                 first = int(starts[some.start])
                 where: Any = slice(first, first + into.stop - into.start)
             else:
@@ -297,7 +297,7 @@ class DiskCounts(Counts):
                 where += np.arange(into.start, into.stop)
             indices[into], data[into] = columns[where], values[where]
             self._check_indices(indices[into])
-            _let_go(columns, values)
+            _release(columns, values)
         if nnz < 2**31:
             indptr = indptr.astype(np.int32)
         shape = (len(rows), self.n_features)
@@ -306,20 +306,19 @@ class DiskCounts(Counts):
         return counts
 
     def _extents(
-        self, pointers: str, target: str, rows: NDArray[np.int64]
+        self, pointers: str, size: int, rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where rows start in an array and how many entries they have."""
+        """Return where rows start among `size` entries and how many they have."""
         bounds = self._open(pointers)
-        size = len(self._open(target))
         starts, ends = np.empty_like(rows), np.empty_like(rows)
         for some in _pieces(rows):
-            if _neighbours(rows[some]):
+            if _is_contiguous(rows[some]):
                 first = int(rows[some.start])
                 both = bounds[first : first + some.stop - some.start + 1]
                 starts[some], ends[some] = both[:-1], both[1:]
             else:
                 starts[some], ends[some] = bounds[rows[some]], bounds[rows[some] + 1]
-            _let_go(bounds)
+            _release(bounds)
         bad = (starts < 0) | (ends < starts) | (ends > size)
         if bad.any():
             at = int(np.argmax(bad))
@@ -376,7 +375,7 @@ class DiskCounts(Counts):
             if array.dtype.name not in dtypes or array.shape != (length,):
                 raise InputError(
                     f"{self.folder / name} is damaged: it has {array.dtype.name} of "
-                    f"the shape {array.shape}, {CONFIG} says {' or '.join(dtypes)} of "
+                    f"the shape {array.shape}, not {' or '.join(dtypes)} of "
                     f"the shape {(length,)}"
                 )
 
@@ -417,11 +416,11 @@ def _load_config(source: Path) -> dict[str, Any]:
 
 def _whole(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{value!r} is not a number of things")
+        raise ValueError(f"{value!r} is not a whole number from 0 on")
     return value
 
 
-def _neighbours(rows: NDArray[np.int64]) -> bool:
+def _is_contiguous(rows: NDArray[np.int64]) -> bool:
     """Whether sorted rows follow each other without a gap or a repetition."""
     if len(rows) == 0 or rows[-1] - rows[0] != len(rows) - 1:
         return False
@@ -430,13 +429,13 @@ def _neighbours(rows: NDArray[np.int64]) -> bool:
 
 def _pieces(rows: NDArray[np.int64]) -> list[slice]:
     """Divide rows into pieces that map few pages at once."""
-    step = RUN if _neighbours(rows) else SCATTERED
+    step = RUN if _is_contiguous(rows) else SCATTERED
     stops = range(step, len(rows) + step, step)
     return [slice(stop - step, min(stop, len(rows))) for stop in stops]
 
 
-def _let_go(*arrays: np.memmap[Any, Any]) -> None:
-    """Give mapped pages back, so that they do not count as memory of this process."""
+def _release(*arrays: np.memmap[Any, Any]) -> None:
+    """Release mapped pages, so that they do not count as memory of this process."""
     for array in arrays:
         if isinstance(array.base, mmap.mmap) and hasattr(array.base, "madvise"):
             array.base.madvise(mmap.MADV_DONTNEED)

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from torch import Tensor
 
 # Ridge on the least squares, whose diagonal is one.
 RIDGE = 1e-8
@@ -27,37 +22,32 @@ class Anderson:
         z_{k+1} = z_k + r_k - (\Delta Z + \Delta R)\,\gamma,
 
     which for a linear iteration is GMRES: a slow iteration of a few dimensions ends in
-    as many steps. Rows are independent; each remembers the points it accepted.
-
-    Parameters
-    ----------
-    depth : int, default=8
-        Points remembered besides the latest.
+    as many steps. Rows are independent; each remembers the points it accepted, `depth`
+    besides the latest.
     """
 
     def __init__(self, depth: int = 8) -> None:
         self.depth = depth
-        self._points: Tensor | None = None
-        self._steps: Tensor | None = None
-        self._known: Tensor | None = None
+        # Points, their steps, and which places hold any: (n, depth + 1, ...).
+        self._memory: tuple[Tensor, Tensor, Tensor] | None = None
 
     def extrapolate(self, point: Tensor, step: Tensor, accepted: Tensor) -> Tensor:
         """Return the step to take instead of `step`, from points that were accepted.
 
         All arrays have one row per document.
         """
-        if self._points is None or self._steps is None or self._known is None:
-            shape = (len(point), self.depth + 1)
-            self._points = point.new_zeros(*shape, point.shape[1])
-            self._steps = torch.zeros_like(self._points)
-            self._known = torch.zeros(shape, dtype=torch.bool, device=point.device)
+        if self._memory is None:
+            nothing = point.new_zeros(len(point), self.depth + 1, point.shape[1])
+            self._memory = nothing, nothing, nothing[:, :, 0] > 0
+        points, steps, known = self._memory
         column = accepted[:, None]
-        self._points = self._push(self._points, point, column[:, :, None])
-        self._steps = self._push(self._steps, step, column[:, :, None])
-        self._known = self._push(self._known, accepted, column)
-        pairs = (self._known[:, 1:] & self._known[:, :-1])[:, :, None]
-        moved = (self._points.diff(dim=1) * pairs).double()
-        changed = (self._steps.diff(dim=1) * pairs).double()
+        points = self._push(points, point, column[:, :, None])
+        steps = self._push(steps, step, column[:, :, None])
+        known = self._push(known, accepted, column)
+        self._memory = points, steps, known
+        pairs = (known[:, 1:] & known[:, :-1])[:, :, None]
+        moved = (points.diff(dim=1) * pairs).double()
+        changed = (steps.diff(dim=1) * pairs).double()
         # Old differences may be far longer than new ones: each counts by its direction.
         size = changed.norm(dim=2, keepdim=True).clamp(min=TINY)
         moved, changed = moved / size, changed / size
@@ -74,9 +64,7 @@ class Anderson:
 
     def __getitem__(self, rows: Tensor) -> Anderson:
         some = Anderson(self.depth)
-        if self._points is not None:
-            assert self._steps is not None
-            assert self._known is not None
-            some._points, some._steps = self._points[rows], self._steps[rows]
-            some._known = self._known[rows]
+        if self._memory is not None:
+            points, steps, known = self._memory
+            some._memory = points[rows], steps[rows], known[rows]
         return some

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import Tensor
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from docsigma.kernels import CountTensor
     from docsigma.priors import PriorTensors
 
@@ -31,10 +30,8 @@ class LoadingsBasis:
 
     Parameters
     ----------
-    loadings : Tensor of shape (V, K)
-        :math:`T`.
-    bias : Tensor of shape (V,)
-        :math:`m`.
+    loadings, bias : Tensors of shape (V, K) and (V,)
+        :math:`T` and :math:`m`.
     prior : PriorTensors
         Its precision is :math:`\Lambda`.
 

@@ -1,4 +1,4 @@
-"""Newton's method with exact second derivatives, for documents that resist."""
+"""Newton's method with exact second derivatives, where others converge slowly."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+from torch import Tensor
 
 from docsigma.estep.curvature import eigen
 from docsigma.objective import ExpectedLse, document_bound, kl_divergence
 from docsigma.posteriors.diagonal import Diagonal, DiagonalGaussians
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from docsigma.likelihoods import DocumentLikelihood
     from docsigma.objective import Model
 
@@ -24,7 +23,7 @@ BLOCK = 2**24
 LEAST_CURVATURE = 1e-6
 # A variance falls by no more than this part of itself in a step.
 LARGEST_FALL = 0.9
-# A step must gain this part of what the curvature promises.
+# A step must gain this part of what the curvature promises (Armijo's rule).
 LEAST_GAIN = 1e-4
 # Halvings until a step is given up.
 HALVINGS = 30
@@ -51,11 +50,6 @@ class Point(NamedTuple):
         """Return the points of some documents."""
         return Point(*(part[rows] for part in self))
 
-    def where(self, condition: Tensor, other: Point) -> Point:
-        """Return this point where `condition` (n, 1) holds, else `other`."""
-        both = zip(self, other, strict=True)
-        return Point(*(mine.where(condition, theirs) for mine, theirs in both))
-
 
 class ExactNewton:
     r"""Joint steps in mean :math:`\nu`, variance :math:`v` and centre :math:`a`.
@@ -70,16 +64,10 @@ class ExactNewton:
 
     so that one covariance of u per document, :math:`V (2K)^2` operations, gives the
     curvature. The bound is concave in the mean and the variance together, and in the
-    centre alone, but not in all three: eigenvalues of the wrong sign are turned, which
-    leads away from saddle points. Steps in the mean, the variance and the centre one
-    after the other creep along such places for hundreds of passes.
-
-    Parameters
-    ----------
-    likelihood : DocumentLikelihood
-        The documents, of a likelihood that is linear.
-    model : Model
-        Words with point loadings, and the prior.
+    centre alone, but not in all three: eigenvalues of the wrong sign have it flipped,
+    which leads away from saddle points. Steps in the mean, the variance and the centre
+    one after the other creep along such places for hundreds of passes. The likelihood
+    must be linear, and the loadings points.
     """
 
     def __init__(self, likelihood: DocumentLikelihood, model: Model) -> None:
@@ -95,12 +83,8 @@ class ExactNewton:
     ) -> tuple[Point, Tensor, Tensor]:
         """Step until every document's next step is shorter than `tol`.
 
-        Lengths are as for :func:`~docsigma.estep.newton.infer`.
-
-        Returns
-        -------
-        tuple of a Point and two Tensors of shape (n,)
-            Where each document ends, how many steps it took, and whether it converged.
+        Lengths are as for :func:`~docsigma.estep.newton.infer`. Returns where each
+        document ends, how many steps it took, and whether it converged.
         """
         best = Point(*(part.clone() for part in point))
         n_iter = torch.zeros_like(self.tokens, dtype=torch.int64)
@@ -109,17 +93,15 @@ class ExactNewton:
         some, value = self, self.bound(point)
         for _ in range(max_iter):
             step, promised, length = some._step(point)
-            done = length < tol
             n_iter[moving] += 1
-            converged[moving] = done
-            if done.any():
-                moving, going = moving[~done], torch.nonzero(~done)[:, 0]
-                if len(going) == 0:
-                    break
-                some, value = some._select(going), value[going]
-                point, step = point.rows(going), step[going]
-                promised = promised[going]
-            point, value = some._search(point, value, step, promised)
+            converged[moving] = length < tol
+            reached, value, better = some._search(point, value, step, promised)
+            # A document whose bound no step raises stays where it is.
+            going = torch.nonzero((length >= tol) & better)[:, 0]
+            if len(going) == 0:
+                break
+            moving, value = moving[going], value[going]
+            some, point = some._select(going), reached.rows(going)
             for whole, part in zip(best, point, strict=True):
                 whole[moving] = part
         return best, n_iter, converged
@@ -145,19 +127,12 @@ class ExactNewton:
 
     def bound(self, point: Point) -> Tensor:
         """Return the bound per document."""
-        q = point.q
-        inputs, words = q.tilted(point.centre), self.lse.words
-        exponents = [
-            torch.logsumexp(some @ words.loadings.t() + words.bias, dim=1)
-            for some in self._blocks(inputs)
-        ]
-        lse = torch.cat(exponents) + 0.5 * q.square(point.centre)
-        terms = self.likelihood.at(point.mean, lse)
-        return document_bound(terms.value, kl_divergence(q, self.model.prior))
+        lse = self.lse(point.q, point.centre).value
+        value = self.likelihood.value(point.mean, lse)
+        return document_bound(value, kl_divergence(point.q, self.model.prior))
 
-    def _blocks(self, rows: Tensor) -> list[Tensor]:
-        size = max(1, BLOCK // len(self.model.bias))
-        return [rows[start : start + size] for start in range(0, len(rows), size)]
+    def _blocks(self, rows: Tensor) -> tuple[Tensor, ...]:
+        return torch.split(rows, max(1, BLOCK // len(self.model.bias)))
 
     def _derivatives(self, point: Point) -> tuple[Tensor, Tensor]:
         """Return the gradient (n, 3 K) and minus the matrix of second derivatives."""
@@ -172,10 +147,8 @@ class ExactNewton:
                 spread.append(away.t() @ (weights[:, None] * away))
         expected, square = torch.cat(first).tensor_split([k], dim=1)
         away = centre - expected
-        slope = torch.cat(
-            [expected, 0.5 * square - centre * expected + 0.5 * centre**2], dim=1
-        )
-        slope = torch.cat([slope, variance * away], dim=1)
+        squared = 0.5 * square - centre * expected + 0.5 * centre**2
+        slope = torch.cat([expected, squared, variance * away], dim=1)
         # Derivatives of the exponents by [t, t**2].
         jacobian = mean.new_zeros(len(mean), 3 * k, 2 * k)
         which = torch.arange(k, device=mean.device)
@@ -198,7 +171,7 @@ class ExactNewton:
 
     def _search(
         self, point: Point, value: Tensor, step: Tensor, promised: Tensor
-    ) -> tuple[Point, Tensor]:
+    ) -> tuple[Point, Tensor, Tensor]:
         """Go as far as the bound rises by a fair part of what was promised."""
         k = point.mean.shape[1]
         fall = (-step[:, k : 2 * k] / point.variance).amax(dim=1)
@@ -212,4 +185,4 @@ class ExactNewton:
             if better.all():
                 break
             size = torch.where(better, size, 0.5 * size)
-        return trial.where(better[:, None], point), torch.where(better, found, value)
+        return trial, torch.where(better, found, value), better

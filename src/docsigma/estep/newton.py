@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from docsigma.estep.anderson import Anderson
 from docsigma.estep.curvature import LoadingsBasis, WordCurvature
@@ -14,17 +15,16 @@ from docsigma.estep.exact_newton import ExactNewton, Point
 from docsigma.estep.settings import NewtonSettings
 from docsigma.kernels import SoftmaxWords
 from docsigma.objective import ExpectedLse, document_bound, kl_divergence
-from docsigma.posteriors import Diagonal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from torch import Tensor
 
     from docsigma.kernels import CountTensor
     from docsigma.likelihoods import DocumentLikelihood
     from docsigma.objective import LseTerms, Model
     from docsigma.posteriors import Gaussians, PosteriorFamily
+
+    Lse = Callable[[Gaussians, Tensor], LseTerms]
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,12 @@ class Inferred:
     n_iter: Tensor
     converged: Tensor
     bound: Tensor
+
+    @classmethod
+    def before(cls, posterior: Gaussians) -> Inferred:
+        """Return posteriors before the first pass, to be moved in place."""
+        n_iter = torch.zeros(len(posterior), dtype=torch.int64)
+        return cls(posterior, n_iter, n_iter > 0, n_iter.double())
 
 
 def infer(
@@ -73,8 +79,10 @@ def infer(
     last two gradients; covariances go to where the first equation has them. A step that
     lowers a document's bound is undone and halved, so no document's bound ever falls.
     Where there are many words, the first steps see the frequent ones, with one word in
-    place of all others. The few documents that still climb after 40 passes are finished
-    with exact second derivatives (:mod:`~docsigma.estep.exact_newton`).
+    place of all others. Documents that still climb after 40 passes are finished with
+    exact second derivatives (:mod:`~docsigma.estep.exact_newton`), where these are
+    known: for diagonal covariances, point loadings and a linear likelihood, in up to 32
+    dimensions.
 
     There are no draws: the answer depends on the document and the model, not on a
     seed, on neighbours or on order. Only documents of a handful of tokens whose
@@ -108,10 +116,7 @@ def infer(
     words = Evaluator(model, family, settings)
     n_documents = len(counts)
     q = family.constant(n_documents, model.n_components, 1.0, model.columns)
-    n_iter = torch.zeros(n_documents, dtype=torch.int64)
-    converged = torch.zeros(n_documents, dtype=torch.bool)
-    bound = torch.empty(n_documents, dtype=torch.float64)
-    found = Inferred(q, n_iter, converged, bound)
+    found = Inferred.before(q)
     chunk = settings.gpu_chunk if model.columns.is_cuda else settings.chunk
     for start in range(0, n_documents, chunk):
         stop = min(start + chunk, n_documents)
@@ -132,21 +137,20 @@ class Evaluator:
         family: PosteriorFamily,
         settings: NewtonSettings,
         basis: LoadingsBasis | None = None,
-        expected_lse: Callable[[Gaussians, Tensor], LseTerms] | None = None,
+        expected_lse: Lse | None = None,
     ) -> None:
         self.model, self.family, self.settings = model, family, settings
         self.basis = basis or LoadingsBasis(model.loadings, model.bias, model.prior)
-        self.expected_lse: Callable[[Gaussians, Tensor], LseTerms]
-        self.frequent: Callable[[Gaussians, Tensor], LseTerms] | None = None
+        whole = ExpectedLse(model, family) if expected_lse is None else expected_lse
+        self.expected_lse: Lse = whole
+        self.frequent: Lse | None = None
         self.twice_differentiable = False
-        if expected_lse is not None:
-            self.expected_lse = expected_lse
+        if not isinstance(whole, ExpectedLse):
             return
-        whole = ExpectedLse(model, family)
-        self.expected_lse = whole
         # What `exact_newton` knows: its second derivatives are written for this case.
         self.twice_differentiable = (
-            isinstance(family, Diagonal)
+            family.diagonal
+            and not family.is_point
             and model.likelihood.linear
             and not model.quadratic
             and model.n_components <= settings.exact_components
@@ -184,8 +188,7 @@ def climb(
         done = state.step(tol)
         where = rows[state.index[under_way].cpu()]
         device_rows = where.to(state.value.device)
-        best = state.proposal.q.with_mean(state.current.q.mean)
-        found.posterior[device_rows] = best[under_way]
+        found.posterior[device_rows] = state.answer(done)[under_way]
         found.bound[where] = state.value[under_way].cpu()
         found.n_iter[where] = iteration
         found.converged[where] = done[under_way].cpu()
@@ -357,11 +360,7 @@ class State:
         shorter: Tensor = step * (reach / longest).clamp(max=1.0)
         return shorter
 
-    def step(
-        self,
-        tol: float,
-        expected_lse: Callable[[Gaussians, Tensor], LseTerms] | None = None,
-    ) -> Tensor:
+    def step(self, tol: float, expected_lse: Lse | None = None) -> Tensor:
         """Evaluate the next point; return which documents are done."""
         prior = self.words.model.prior
         trial = self.current.towards(self.proposal, self.step_size)
@@ -386,12 +385,24 @@ class State:
 
         size = (newton.square() * precision).mean(dim=1).sqrt()
         change = (target.log_precision - trial.q.log_precision).square()
-        # The centre counts by what it has to gain; it is a pass behind the rest.
+        # The centre is weighted by what it could gain; it lags one pass.
         away = (lse.first - trial.centre).square() * effective / precision
         change = change + self.words.settings.centre_weight * away
         self._accept(trial, value, gradient, proposal, precision, rose)
-        done: Tensor = rose & (size < tol) & (change.mean(dim=1).sqrt() < tol)
-        return done
+        return rose & (size < tol) & (change.mean(dim=1).sqrt() < tol)
+
+    def answer(self, done: Tensor) -> Gaussians:
+        """Return the posteriors as they stand.
+
+        The covariance that is stationary at the current point is a step ahead of the
+        current one. Extrapolated points may mislead: from them on only documents that
+        are done get it.
+        """
+        ahead = self.proposal if self.plain is None else self.plain
+        best = ahead.q.with_mean(self.current.q.mean)
+        if self.memory is None:
+            return best
+        return best.where(done[:, None], self.current.q)
 
     def _shorten(self, rose: Tensor) -> None:
         """Halve the steps of documents whose bound fell."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from docsigma.estep import newton
 from docsigma.estep.curvature import LoadingsBasis, own_trace
@@ -14,8 +15,6 @@ from docsigma.objective import SampledLse, document_bound, kl_divergence
 from docsigma.random import Stream, antithetic_normals, generator
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from docsigma.kernels import CountTensor
     from docsigma.likelihoods import DocumentLikelihood
     from docsigma.objective import Model
@@ -127,12 +126,7 @@ class _Refiner:
         )
         trace = own_trace(counts, self.norms, likelihood.projected)
         state = newton.State.start_at(likelihood, words, start, trace)
-        reached = newton.Inferred(
-            start[torch.arange(n)],
-            torch.zeros(n, dtype=torch.int64),
-            torch.zeros(n, dtype=torch.bool),
-            torch.zeros(n, dtype=torch.float64),
-        )
+        reached = newton.Inferred.before(start[torch.arange(n)])
         newton.climb(state, torch.arange(n), reached, settings.max_iter, 0.03)
         best = reached.posterior
         before, after = (self._value(likelihood, q, checking) for q in (found, best))

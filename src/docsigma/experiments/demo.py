@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +23,6 @@ from docsigma.metrics.plots import plot_reliability
 from docsigma.models import BayesianSMM
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from docsigma.corpora import Documents
     from docsigma.metrics import Perplexity
     from docsigma.posterior import GaussianPosterior
@@ -31,23 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demo found.
-
-    Attributes
-    ----------
-    model : BayesianSMM
-        The model.
-    test : Documents
-        The held-out documents.
-    n_tokens : array
-        Their lengths, in known tokens.
-    posterior : GaussianPosterior
-        Their Gaussians.
-    perplexity : Perplexity
-        Of the held-out documents.
-    topic_id : dict
-        Accuracy, cross-entropy and calibration error of each classifier.
-    """
+    """What the demo found."""
 
     model: BayesianSMM
     test: Documents
@@ -83,18 +66,8 @@ def run_demo(
 ) -> DemoResult:
     """Fit on the corpus's training half, embed and label the other half.
 
-    Parameters
-    ----------
-    folder : path
-        Takes ``model/`` and the plots.
-    corpus : str, default="docstrings"
-        A named corpus of texts with labels.
-    n_components, max_iter : int
-        Of the model.
-    verbose : bool, default=False
-        Whether a progress bar is shown.
-    log : callable, default=print
-        Takes a line on each step.
+    `folder` takes ``model/`` and the plots; `corpus` is a named corpus of texts with
+    labels; `log` takes a line on each step.
     """
     loaded = load_corpus(corpus)
     train, train_labels = loaded.train.labelled()
@@ -107,10 +80,7 @@ def run_demo(
         f"documents, {len(words)} words"
     )
     model = BayesianSMM(
-        n_components,
-        max_iter=max_iter,
-        random_state=0,
-        verbose=verbose,
+        n_components, max_iter=max_iter, random_state=0, verbose=verbose
     )
     model.fit(counted.counts).set_vocabulary(words)
     model.save(folder / "model")

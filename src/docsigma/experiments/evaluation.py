@@ -29,7 +29,7 @@ def count_parts(corpus: Corpus) -> tuple[sp.csr_matrix, sp.csr_matrix]:
     return train.counts, test.counts
 
 
-def evaluate(log_proba: Any, labels: list[str], classes: Any) -> dict[str, float]:
+def evaluate(log_proba: Any, labels: Any, classes: Any) -> dict[str, float]:
     """Return accuracy (per cent), cross-entropy (nats), Brier score and ECE."""
     proba = np.exp(log_proba)
     return {

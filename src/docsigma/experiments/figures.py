@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from docsigma._files import atomic_file
 from docsigma.exceptions import InputError
@@ -12,11 +15,7 @@ from docsigma.metrics.plots import PALETTE as PALETTE  # for other figures
 from docsigma.metrics.plots import new_figure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from matplotlib.figure import Figure
-    from numpy.typing import ArrayLike
 
     from docsigma.posterior import GaussianPosterior
 
@@ -41,15 +40,7 @@ def save_figures(figures: Mapping[str, Figure], folder: Path) -> list[str]:
 
 
 def bound_over_time(history: Sequence[dict[str, Any]], n_tokens: int) -> Figure:
-    """Draw the bound per token, and the KL, over the seconds of a training.
-
-    Parameters
-    ----------
-    history : list of dict
-        ``history_`` of a model.
-    n_tokens : int
-        Tokens of the training corpus.
-    """
+    """Draw the bound per token, and the KL, over the seconds of a training."""
     figure, axes = blank()
     seconds = [row["seconds"] for row in history]
     bound = np.array([row["bound"] for row in history]) / n_tokens
@@ -70,27 +61,10 @@ def bound_over_time(history: Sequence[dict[str, Any]], n_tokens: int) -> Figure:
 def variance_against_length(
     posterior: GaussianPosterior, n_tokens: ArrayLike, prior_variance: float
 ) -> Figure:
-    """Draw total variance against document length: the paper's uncertainty figure.
-
-    Parameters
-    ----------
-    posterior : GaussianPosterior
-        Of the documents.
-    n_tokens : array of shape (n_documents,)
-        Their lengths, in known tokens.
-    prior_variance : float
-        Variance of the prior in each dimension.
-    """
+    """Draw total variance against document length: the paper's uncertainty figure."""
     figure, axes = blank()
-    lengths = np.asarray(n_tokens)
-    axes.scatter(
-        np.maximum(lengths, 1),
-        posterior.total_variance,
-        s=7,
-        alpha=0.35,
-        linewidths=0,
-        color=PALETTE[0],
-    )
+    dots = {"s": 7, "alpha": 0.35, "linewidths": 0, "color": PALETTE[0]}
+    axes.scatter(np.maximum(n_tokens, 1), posterior.total_variance, **dots)
     prior = posterior.n_components * prior_variance
     axes.axhline(prior, color=PALETTE[3], linestyle="--", linewidth=1)
     axes.annotate(
@@ -125,18 +99,8 @@ def document_map(
     discriminants of the means), so the ellipses are exact: a linear map of a
     Gaussian is a Gaussian.
 
-    Parameters
-    ----------
-    posterior : GaussianPosterior
-        Of the documents.
-    labels : sequence of str
-        One per document; decides the colours.
-    n_labels : int, default=7
-        How many of the most frequent labels are drawn.
-    n_ellipses : int, default=120
-        How many documents get an ellipse; more would hide each other.
-    random_state : int, default=0
-        Decides which.
+    Only the `n_labels` most frequent labels are drawn, and `n_ellipses` of their
+    documents, drawn by `random_state`, get an ellipse: more would hide each other.
     """
     from matplotlib.patches import Ellipse
     from sklearn.decomposition import PCA
@@ -148,9 +112,7 @@ def document_map(
     means = np.asarray(posterior.mean[rows], dtype=np.float64)
     kinds = np.asarray(labels)[rows]
     if len(chosen) > 2:
-        plane = LinearDiscriminantAnalysis(
-            n_components=2, solver="eigen", shrinkage=0.1
-        )
+        plane = LinearDiscriminantAnalysis("eigen", shrinkage=0.1, n_components=2)
         basis = np.linalg.qr(plane.fit(means, kinds).scalings_[:, :2])[0]
     else:
         basis = PCA(min(2, means.shape[1])).fit(means).components_.T
@@ -170,23 +132,12 @@ def document_map(
         values, vectors = np.linalg.eigh(basis.T @ spread)
         angle = np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1]))
         width, height = 2 * np.sqrt(values[::-1])
-        axes.add_patch(
-            Ellipse(
-                points[row],
-                width,
-                height,
-                angle=angle,
-                facecolor=colours[kinds[row]],
-                edgecolor=colours[kinds[row]],
-                alpha=0.13,
-                linewidth=0.8,
-            )
-        )
+        ellipse = Ellipse(points[row], width, height, angle=angle)
+        ellipse.set(color=colours[kinds[row]], alpha=0.13, linewidth=0.8)
+        axes.add_patch(ellipse)
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xlabel("first discriminant of the means")
     axes.set_ylabel("second discriminant")
     axes.set_title("Documents with their one-sigma ellipses")
-    axes.legend(
-        markerscale=2.5, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0)
-    )
+    axes.legend(markerscale=2.5, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return figure

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from docsigma._array_checks import check_choice
 from docsigma._devices import choose_device
 from docsigma._files import atomic_file
 from docsigma.classifiers import (
@@ -21,11 +25,7 @@ from docsigma.metrics import cross_entropy
 from docsigma.models import BayesianSMM
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
     import scipy.sparse as sp
-    from numpy.typing import NDArray
 
 
 OBJECTIVES = ("glcu", "lr", "perplexity")
@@ -38,15 +38,8 @@ SOLVERS = ("fast", "paper")
 class Space:
     """Where the search looks.
 
-    Attributes
-    ----------
-    n_components : tuple of int
-        Sizes to choose from.
-    l1, prior_precision : tuple of two floats
-        Least and greatest; searched by their logarithms.
-    weights : tuple of {"none", "log-idf"}
-        Counts as they are, or as
-        :class:`~docsigma.counts.TokenWeights` weights them.
+    The least and greatest `l1` and `prior_precision` are searched by their logarithms;
+    weights "log-idf" are those of :class:`~docsigma.counts.TokenWeights`.
     """
 
     n_components: tuple[int, ...] = (50, 100, 200)
@@ -59,14 +52,8 @@ class Space:
 class Tuned:
     """The best parameters of a search, and its trials.
 
-    Attributes
-    ----------
-    parameters : dict
-        Of :class:`~docsigma.models.bayesian_smm.BayesianSMM`, and the weights.
-    value : float
-        What was minimised, on the held-out part.
-    trials : list of dict
-        Parameters and values of all trials, in order.
+    `value` is what was minimised on the held-out part; `trials` has the parameters and
+    values of all trials, in order.
     """
 
     parameters: dict[str, Any]
@@ -96,42 +83,18 @@ def tune(
     part held out, documents that the model has not seen. The weight of LR is chosen
     by cross-validation within the rest.
 
-    Parameters
-    ----------
-    counts : csr_matrix
-        The training documents; never the test documents.
-    labels : sequence of str or None
-        Their labels; None where the objective is perplexity.
-    objective : {"glcu", "lr", "perplexity"}
-        Cross-entropy of either classifier, or the bound's perplexity.
-    space : Space, default=None
-        Where to look.
-    n_trials : int, default=20
-        Models to train, those in `journal` included.
-    held_out : float, default=0.2
-        Share of the documents that is held out.
-    hold_out : {"random", "latest"}
-        Documents at random, or those of each class that come last. Messages of one
-        discussion are alike: where the test documents are later ones, messages
-        drawn at random make a task far easier than theirs.
-    solver, device : str
-        Of the model.
-    random_state : int, default=0
-        Decides the part held out, the search and the models: with the same number
-        of trials, and however often it was stopped, the search is the same.
-    journal : Path, default=None
-        A file that keeps every trial, so that a search can be resumed.
-    log : callable, default=None
-        Called with a line about each trial.
+    The `hold_out` documents are drawn at random, or those of each class that come
+    "latest". Messages of one discussion are alike: where the test documents are later
+    ones, messages drawn at random make a task far easier than theirs.
 
-    Returns
-    -------
-    Tuned
+    `random_state` decides the part held out, the search and the models: with the same
+    number of trials, those in `journal` included, and however often it was stopped, the
+    search is the same.
     """
     optuna = _optuna()
-    _check_choice("objective", objective, OBJECTIVES)
-    _check_choice("hold_out", hold_out, HOLD_OUT)
-    _check_choice("solver", solver, SOLVERS)
+    check_choice("objective", objective, OBJECTIVES)
+    check_choice("hold_out", hold_out, HOLD_OUT)
+    check_choice("solver", solver, SOLVERS)
     space = Space() if space is None else space
     if not space.n_components or min(space.n_components) < 1:
         given = ", ".join(map(str, space.n_components))
@@ -155,15 +118,11 @@ def tune(
         parts["log-idf"] = weigh.transform(plain[0]), weigh.transform(plain[1])
 
     def evaluate(trial: Any) -> float:
-        parameters = {
-            "n_components": trial.suggest_categorical(
-                "n_components", list(space.n_components)
-            ),
-            "l1": trial.suggest_float("l1", *space.l1, log=True),
-            "prior_precision": trial.suggest_float(
-                "prior_precision", *space.prior_precision, log=True
-            ),
-        }
+        sizes = list(space.n_components)
+        parameters = {"n_components": trial.suggest_categorical("n_components", sizes)}
+        for name in ("l1", "prior_precision"):
+            limits = getattr(space, name)
+            parameters[name] = trial.suggest_float(name, *limits, log=True)
         weights = trial.suggest_categorical("weights", list(space.weights))
         seen, unseen = parts[weights]
         model = BayesianSMM(
@@ -205,11 +164,6 @@ def tune(
         for trial in study.get_trials(states=complete)
     ]
     return Tuned(dict(study.best_params), float(study.best_value), trials)
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise InputError(f"`{name}` must be one of {', '.join(choices)}, got {value!r}")
 
 
 def _open_study(
@@ -279,34 +233,15 @@ def divide(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Divide documents into two parts, with the same share of each class.
 
-    Parameters
-    ----------
-    n_documents : int
-        How many there are.
-    labels : sequence of str or None
-        Their classes; None for one class.
-    part : float
-        Share of the documents in the second part.
-    hold_out : {"random", "latest"}
-        Which documents: see :func:`tune`.
-    random_state : int
-        Draws them, where they are drawn.
-
-    Returns
-    -------
-    train, held_out : ndarray of int
-        Rows of either part.
-
-    Raises
-    ------
-    InputError
-        If a class would be missing in a part.
+    `labels` are None for one class, `part` is the share of the second part, and
+    `hold_out` is that of :func:`tune`. A class that would miss in a part is refused.
     """
-    n_held = int(np.ceil(part * n_documents))
-    least, n_classes = n_documents, 1
+    codes = np.zeros(n_documents, int)
     if labels is not None:
-        _, sizes = np.unique(np.asarray(labels), return_counts=True)
-        least, n_classes = int(sizes.min()), len(sizes)
+        _, codes = np.unique(np.asarray(labels), return_inverse=True)
+    sizes = np.bincount(codes, minlength=1)
+    n_classes, least = len(sizes), sizes.min()
+    n_held = int(np.ceil(part * n_documents))
     if least < 2 or not n_classes <= n_held <= n_documents - n_classes:
         raise InputError(
             f"{n_held} of {n_documents} documents cannot be held out: there are "
@@ -314,7 +249,11 @@ def divide(
             "both parts"
         )
     if hold_out == "latest":
-        return _divide_at_end(n_documents, labels, part)
+        last = np.zeros(n_documents, bool)
+        for code, size in enumerate(sizes):
+            n_last = min(max(round(part * size), 1), size - 1)
+            last[np.flatnonzero(codes == code)[-n_last:]] = True
+        return np.flatnonzero(~last), np.flatnonzero(last)
     train, test = train_test_split(
         np.arange(n_documents),
         test_size=n_held,
@@ -322,21 +261,6 @@ def divide(
         stratify=labels,
     )
     return train, test
-
-
-def _divide_at_end(
-    n_documents: int, labels: Sequence[str] | None, part: float
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Divide documents so that the last of each class are in the second part."""
-    last = np.zeros(n_documents, bool)
-    codes = np.zeros(n_documents, int)
-    if labels is not None:
-        _, codes = np.unique(np.asarray(labels), return_inverse=True)
-    for code in range(codes.max() + 1):
-        members = np.flatnonzero(codes == code)
-        n_last = min(max(round(part * len(members)), 1), len(members) - 1)
-        last[members[-n_last:]] = True
-    return np.flatnonzero(~last), np.flatnonzero(last)
 
 
 def _optuna() -> Any:

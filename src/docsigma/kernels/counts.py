@@ -9,25 +9,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 import torch
+from torch import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
     from scipy.sparse import csr_matrix
-    from torch import Tensor
 
 
-def _csr(
-    indptr: Tensor, indices: Tensor, data: Tensor, shape: tuple[int, ...]
-) -> Tensor:
+def _csr(starts: Tensor, words: Tensor, values: Tensor, shape: Sequence[int]) -> Tensor:
     with warnings.catch_warnings():
         # torch announces that its CSR support is in beta, and that it trusts indices
         # which scipy has already checked.
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
         warnings.filterwarnings("ignore", message="Sparse invariant checks")
         return torch.sparse_csr_tensor(
-            indptr, indices, data, size=tuple(shape), check_invariants=False
+            starts, words, values, size=tuple(shape), check_invariants=False
         )
 
 
@@ -83,9 +81,7 @@ class CountTensor:
 
     def select(self, rows: Tensor) -> CountTensor:
         """Return some of the documents; those on a GPU are gathered there."""
-        if rows.device.type == "cpu":
-            return self[rows.numpy()]
-        return self._gather(rows)
+        return self[rows.numpy()] if rows.is_cpu else self._gather(rows)
 
     def _gather(self, rows: Tensor) -> CountTensor:
         first, lengths = self._matrix.crow_indices()[rows], self._lengths[rows]
@@ -93,14 +89,9 @@ class CountTensor:
         torch.cumsum(lengths, 0, out=begin[1:])
         shift = torch.repeat_interleave(first - begin[:-1], lengths)
         entries = torch.arange(len(shift), device=rows.device) + shift
-        matrix = _csr(
-            begin,
-            self._matrix.col_indices()[entries],
-            self._matrix.values()[entries],
-            (len(rows), self._matrix.shape[1]),
-        )
+        words, shape = self._matrix.col_indices(), (len(rows), self._matrix.shape[1])
         picked = copy.copy(self)
-        picked._matrix = matrix
+        picked._matrix = _csr(begin, words[entries], self.values[entries], shape)
         source = self._source
         picked._source = lambda: source()[rows.cpu().numpy()]
         picked._transposed = picked._occurring = None
@@ -117,6 +108,11 @@ class CountTensor:
     def _counts(self) -> csr_matrix:
         return self._source()
 
+    def _with(self, values: Tensor) -> Tensor:
+        """Return the matrix of these words and documents with other values."""
+        starts, words = self._matrix.crow_indices(), self._matrix.col_indices()
+        return _csr(starts, words, values, self._matrix.shape)
+
     def like(self, like: Tensor, rows: slice | NDArray[np.intp]) -> CountTensor:
         """Return some of the documents in another dtype or on another device."""
         n_tokens = self.n_tokens.double().cpu().numpy()[rows]
@@ -126,25 +122,14 @@ class CountTensor:
         r"""Return :math:`\sum_j x_j\, t_j\,(t_j \cdot v)`, of shape (n, K)."""
         matrix = self._matrix
         dots = torch.sparse.sampled_addmm(matrix, vectors, loadings.t(), beta=0.0)
-        dots = _csr(
-            matrix.crow_indices(),
-            matrix.col_indices(),
-            dots.values() * matrix.values(),
-            matrix.shape,
-        )
-        return dots @ loadings
+        return self._with(dots.values() * matrix.values()) @ loadings
 
     def logits(self, points: Tensor, loadings: Tensor, bias: Tensor) -> Tensor:
         """Return ``bias + loadings . w`` of the words that occur, of shape (nnz,).
 
         They come document after document, as the counts do.
         """
-        ones = _csr(
-            self._matrix.crow_indices(),
-            self._matrix.col_indices(),
-            torch.ones_like(self._matrix.values()),
-            self._matrix.shape,
-        )
+        ones = self._with(torch.ones_like(self.values))
         dots = torch.sparse.sampled_addmm(ones, points, loadings.t(), beta=0.0)
         logits: Tensor = dots.values() + bias[self._matrix.col_indices()]
         return logits
@@ -162,12 +147,7 @@ class CountTensor:
     def with_values(self, values: Tensor) -> CountTensor:
         """Return other counts of the same words in the same documents."""
         other = copy.copy(self)
-        other._matrix = _csr(
-            self._matrix.crow_indices(),
-            self._matrix.col_indices(),
-            values,
-            self._matrix.shape,
-        )
+        other._matrix = self._with(values)
         source = self._source
 
         def counts() -> csr_matrix:
@@ -188,12 +168,7 @@ class CountTensor:
 
     def weighted_norms(self, weights: Tensor) -> Tensor:
         """Return the length of each document's ``x * weights``, of shape (n,)."""
-        squares = _csr(
-            self._matrix.crow_indices(),
-            self._matrix.col_indices(),
-            self._matrix.values().square(),
-            self._matrix.shape,
-        )
+        squares = self._with(self.values.square())
         return (squares @ weights.square()[:, None])[:, 0].sqrt()
 
     def score(self, bias: Tensor) -> Tensor:

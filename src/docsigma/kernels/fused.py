@@ -22,18 +22,15 @@ bias_gradient     0.5e-5 to 2.0e-5    0.4e-4 to 1.1e-4    0.5e-5 to 2.0e-5
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
+from torch import Tensor
 
 from docsigma.exceptions import InputError
 from docsigma.kernels import _plan as plan
 from docsigma.kernels import _triton_kernels as kernels
 from docsigma.kernels.softmax_moments import SoftmaxMoments
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
 
 Precision = Literal["tf32", "bf16"]
 # float16 has the 10-bit mantissa of TF32 and twice its speed. Powers of two bring every
@@ -56,13 +53,7 @@ class _Rounded:
 
 @dataclass(frozen=True)
 class PreparedLoadings:
-    """Loadings and bias as the kernels read them, for many calls with the same ones.
-
-    Attributes
-    ----------
-    precision : {"tf32", "bf16"}
-        What they are rounded to.
-    """
+    """Loadings and bias as the kernels read them, for many calls with the same ones."""
 
     precision: Precision
     _matrix: _Rounded
@@ -103,20 +94,9 @@ def fused_moments(
 ) -> SoftmaxMoments:
     """Return what `softmax_moments` returns, from operands rounded to `precision`.
 
-    Parameters
-    ----------
-    points, loadings, bias, first, second, weights
-        As for `softmax_moments`, in float32; the weights not negative (a negative
-        one gives NaN).
-    precision : {"tf32", "bf16"}, default="tf32"
-        What the operands of the products are rounded to. Everything else, sums
-        included, is float32.
-    prepared : PreparedLoadings, default=None
-        The same loadings and bias, prepared once for many calls.
-
-    Returns
-    -------
-    SoftmaxMoments
+    Everything else, sums included, is float32. A negative weight gives NaN. `prepared`
+    are the same loadings and bias, made ready once for many calls; their precision
+    counts.
     """
     n_points, n_components = points.shape
     first = first or second
@@ -171,7 +151,6 @@ def _sweep_words(
     nothing = top
     first_sums = points.new_empty(parts, n_rows, width) if first else nothing
     second_sums = points.new_empty(parts, n_rows, width) if second else nothing
-    c0, c1, c2 = plan.chunks(n_components)
     for with_first, with_second, head, tail in plan.passes(first, second, width):
         kernels.point_kernel[(blocks, parts)](
             w.values,
@@ -191,13 +170,7 @@ def _sweep_words(
             SECOND=with_second,
             HEAD=head,
             TAIL=tail,
-            ROWS=tiling.rows,
-            TILE=tiling.tile,
-            C0=c0,
-            C1=c1,
-            C2=c2,
-            num_warps=tiling.warps,
-            num_stages=tiling.stages,
+            **_sizes(tiling, n_components),
         )
     lse = points.new_empty(n_points)
     mean = points.new_empty(n_points, n_components) if first else nothing
@@ -231,6 +204,13 @@ def _sweep_words(
     return moments, shift, largest
 
 
+def _sizes(tiling: plan.Tiling, n_components: int) -> dict[str, int]:
+    """Return what a kernel is compiled for."""
+    sizes = {"ROWS": tiling.rows, "TILE": tiling.tile}
+    sizes |= {f"C{i}": size for i, size in enumerate(plan.chunks(n_components))}
+    return sizes | {"num_warps": tiling.warps, "num_stages": tiling.stages}
+
+
 def _sweep_points(
     w: _Rounded,
     words: _Rounded,
@@ -245,7 +225,6 @@ def _sweep_points(
     parts, share = plan.split(blocks, n_points, slots)
     loading_gradient = shift.new_empty(parts, n_rows, n_components)
     bias_gradient = shift.new_empty(parts, n_rows)
-    c0, c1, c2 = plan.chunks(n_components)
     for _, _, head, tail in plan.passes(True, False, width):
         kernels.word_kernel[(blocks, parts)](
             w.values,
@@ -263,13 +242,7 @@ def _sweep_points(
             share,
             HEAD=head,
             TAIL=tail,
-            ROWS=tiling.rows,
-            TILE=tiling.tile,
-            C0=c0,
-            C1=c1,
-            C2=c2,
-            num_warps=tiling.warps,
-            num_stages=tiling.stages,
+            **_sizes(tiling, n_components),
         )
     loading_gradient = loading_gradient[:, :n_features]
     bias_gradient = bias_gradient[:, :n_features]

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from docsigma.kernels.precision import precision
 from docsigma.kernels.tiles import TileSizes, Workspace, augment, tiled_moments
@@ -14,8 +15,6 @@ from docsigma.kernels.tiles import TileSizes, Workspace, augment, tiled_moments
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
-
-    from torch import Tensor
 
     from docsigma.kernels.precision import Precision
 
@@ -54,10 +53,8 @@ class SoftmaxWords:
 
     Parameters
     ----------
-    loadings : Tensor of shape (V, K)
-        :math:`T`.
-    bias : Tensor of shape (V,)
-        :math:`m`.
+    loadings, bias : Tensors of shape (V, K) and (V,)
+        :math:`T` and :math:`m`.
     """
 
     def __init__(self, loadings: Tensor, bias: Tensor) -> None:
@@ -84,33 +81,21 @@ class SoftmaxWords:
         self, precision: Precision, *, second: bool
     ) -> Callable[..., SoftmaxMoments] | None:
         """Return the fused kernels for these words, or None where they cannot run."""
-        key = precision, second
+        words, m, key = self.loadings, self.bias, (precision, second)
         if key not in self._fused:
-            self._fused[key] = self._prepare(precision, second)
+            # Importing the module imports Triton, which only a GPU needs.
+            from docsigma.kernels import fused
+
+            self._fused[key] = None
+            fits = words.shape[1] <= fused.MAX_COMPONENTS
+            if fits and precision != "float32" and fused.available(words):
+                prepared = fused.PreparedLoadings.of(
+                    words, m, second=second, precision=precision
+                )
+                self._fused[key] = partial(
+                    fused.fused_moments, loadings=words, bias=m, prepared=prepared
+                )
         return self._fused[key]
-
-    def _prepare(
-        self, precision: Precision, second: bool
-    ) -> Callable[..., SoftmaxMoments] | None:
-        # Importing the module imports Triton, which only a GPU needs.
-        from docsigma.kernels import fused
-
-        usable = fused.available(self.loadings)
-        if (
-            not usable
-            or precision == "float32"
-            or self.loadings.shape[1] > fused.MAX_COMPONENTS
-        ):
-            return None
-        prepared = fused.PreparedLoadings.of(
-            self.loadings, self.bias, second=second, precision=precision
-        )
-        return partial(
-            fused.fused_moments,
-            loadings=self.loadings,
-            bias=self.bias,
-            prepared=prepared,
-        )
 
 
 def softmax_moments(
@@ -167,39 +152,18 @@ def softmax_moments(
     >>> round(moments.lse.item(), 12) + 0.0, moments.first.item()
     (0.0, 0.0)
     """
-    words = (
-        loadings
-        if isinstance(loadings, SoftmaxWords)
-        else SoftmaxWords(loadings, _given(bias))
-    )
-    if words.loadings.device.type == "cpu":
-        return _tiled(
-            points, words, first, second, weights, workspace, sizes, block_bytes
-        )
-    mode = precision()
-    if mode != "float32" and words.loadings.is_cuda:
-        fused = words.fused(mode, second=second)
-        if fused is not None:
-            return fused(points, first=first, second=second, weights=weights)
-    return _blocked(points, words, first, second, weights, block_bytes)
-
-
-def _given(bias: Tensor | None) -> Tensor:
-    if bias is None:
-        raise TypeError("`bias` is needed beside `loadings`")
-    return bias
-
-
-def _tiled(
-    points: Tensor,
-    words: SoftmaxWords,
-    first: bool,
-    second: bool,
-    weights: Tensor | None,
-    workspace: Workspace | None,
-    sizes: TileSizes | None,
-    block_bytes: int,
-) -> SoftmaxMoments:
+    words = loadings
+    if not isinstance(words, SoftmaxWords):
+        if bias is None:
+            raise TypeError("`bias` is needed beside `loadings`")
+        words = SoftmaxWords(words, bias)
+    if not words.loadings.is_cpu:
+        mode = precision()
+        if mode != "float32" and words.loadings.is_cuda:
+            fused = words.fused(mode, second=second)
+            if fused is not None:
+                return fused(points, first=first, second=second, weights=weights)
+        return _blocked(points, words, first, second, weights, block_bytes)
     lse, averages, squares, gradient, usable = tiled_moments(
         points,
         words.table,
@@ -211,22 +175,18 @@ def _tiled(
     )
     if not bool(usable.all()):
         again = torch.nonzero(~usable)[:, 0]
-        rest = _blocked(
-            points[again],
-            words,
-            first,
-            second,
-            None if weights is None else weights[again],
-            block_bytes,
-        )
+        some = None if weights is None else weights[again]
+        rest = _blocked(points[again], words, first, second, some, block_bytes)
         lse[again] = rest.lse
-        if first or second:
-            averages[again] = _given(rest.first)
-        if second:
-            squares[again] = _given(rest.second)
+        if rest.first is not None:
+            averages[again] = rest.first
+        if rest.second is not None:
+            squares[again] = rest.second
         if gradient is not None:
-            gradient[:, :-1] += _given(rest.loading_gradient)
-            gradient[:, -1] += _given(rest.bias_gradient)
+            assert rest.loading_gradient is not None
+            assert rest.bias_gradient is not None
+            gradient[:, :-1] += rest.loading_gradient
+            gradient[:, -1] += rest.bias_gradient
     return SoftmaxMoments(
         lse=lse,
         first=averages if first or second else None,

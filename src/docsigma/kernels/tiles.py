@@ -10,16 +10,27 @@ well enough, and the rows where it does not are seen by their sum and done again
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from torch import Tensor
 
 # Columns of a product come in whole vectors: the odd few would cost as much as eight.
 COLUMNS = 8
+
+
+class Workspace:
+    """A buffer that is used again, so that its pages are not fetched for each call."""
+
+    def __init__(self) -> None:
+        self._buffer: Tensor | None = None
+
+    def take(self, n_rows: int, n_columns: int, like: Tensor) -> Tensor:
+        """Return an array of that size with any content."""
+        size = n_rows * n_columns
+        old = self._buffer
+        if old is None or old.numel() < size or old.dtype != like.dtype:
+            self._buffer = old = like.new_empty(size)
+        return old[:size].view(n_rows, n_columns)
 
 
 @dataclass(frozen=True)
@@ -43,21 +54,6 @@ class TileSizes:
     kept_bytes: int = 256 * 2**20
 
 
-class Workspace:
-    """A buffer that is used again, so that its pages are not fetched for each call."""
-
-    def __init__(self) -> None:
-        self._buffer: Tensor | None = None
-
-    def take(self, n_rows: int, n_columns: int, like: Tensor) -> Tensor:
-        """Return an array of that size with any content."""
-        size = n_rows * n_columns
-        old = self._buffer
-        if old is None or old.numel() < size or old.dtype != like.dtype:
-            self._buffer = old = like.new_empty(size)
-        return old[:size].view(n_rows, n_columns)
-
-
 def augment(loadings: Tensor, bias: Tensor) -> Tensor:
     """Return the table ``[T, m, 1]`` of shape (V, K + 2)."""
     ones = torch.ones_like(bias)
@@ -74,18 +70,11 @@ def tiled_moments(
     workspace: Workspace,
     sizes: TileSizes,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor]:
-    """Sweep the words once.
+    """Sweep the words once; return lse, first, second, gradient and usable.
 
-    Returns
-    -------
-    lse : Tensor of shape (n,)
-    first, second : Tensor of shape (n, K)
-        Empty unless asked for.
-    gradient : Tensor of shape (V, K + 1) or None
-        Of the loadings and, in the last column, of the bias.
-    usable : Tensor of shape (n,)
-        Whether the exponentials of that point stayed in range; the numbers of the
-        others, and their part of the gradient, are zero.
+    `first` and `second` are empty unless asked for. The last column of the gradient
+    (V, K + 1) is of the bias. `usable` (n,) says whether the exponentials of a point
+    stayed in range; where not, its numbers and its part of the gradient are zero.
     """
     n_points, n_features = len(points), len(table)
     lse = points.new_empty(n_points)
@@ -117,7 +106,11 @@ def tiled_moments(
             squares[block] = sums_of_squares / total[:, None]
         if weights is not None:
             scale = torch.where(fine, weights[block] / total, 0.0)
-            factors = _weighted(w, scale)
+            # [w * scale, scale, 0, ...]
+            k = w.shape[1]
+            factors = w.new_zeros(len(w), -(-(k + 1) // COLUMNS) * COLUMNS)
+            torch.mul(w, scale[:, None], out=factors[:, :k])
+            factors[:, k] = scale
             if not bool(fine.all()):
                 kept.nan_to_num_(0.0, 0.0, 0.0)
             if gradient is None:
@@ -129,15 +122,6 @@ def tiled_moments(
     if gradient is not None:
         gradient = gradient[:, : points.shape[1] + 1]
     return lse, averages, squares, gradient, usable
-
-
-def _weighted(w: Tensor, scale: Tensor) -> Tensor:
-    """Return ``[w * scale, scale, 0, ...]``."""
-    n, k = w.shape
-    factors = w.new_zeros(n, -(-(k + 1) // COLUMNS) * COLUMNS)
-    torch.mul(w, scale[:, None], out=factors[:, :k])
-    factors[:, k] = scale
-    return factors
 
 
 def _one_pass(

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from docsigma.likelihoods._base import (
-    DocumentLikelihood,
-    Likelihood,
-    LikelihoodTerms,
-)
+from docsigma.likelihoods._base import DocumentLikelihood, Likelihood, LikelihoodTerms
 from docsigma.likelihoods.multinomial import Multinomial
 
 __all__ = [

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
+from torch import Tensor
 
-from docsigma.likelihoods._base import (
-    DocumentLikelihood,
-    Likelihood,
-    LikelihoodTerms,
-)
+from docsigma.likelihoods._base import DocumentLikelihood, Likelihood, LikelihoodTerms
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from docsigma.kernels import CountTensor
 
 
@@ -53,29 +49,22 @@ class Multinomial(Likelihood):
         `bias` may be longer than the counts are wide by one: the last entry is the
         logit of all words that have no column, which have no loadings.
         """
-        projected = counts.project(loadings)
-        score = counts.score(bias[: len(loadings)]).double()
-        if len(bias) > len(loadings):
-            folded = (counts.n_tokens - counts.known_tokens) * bias[-1]
-            score += folded.double()
-        return _LinearLikelihood(self, counts, loadings, bias, projected, score)
+        return _LinearLikelihood(self, counts, loadings, bias)
 
 
 class _LinearLikelihood(DocumentLikelihood):
     """Both linear products are made once, for all points."""
 
     def __init__(
-        self,
-        kind: Likelihood,
-        counts: CountTensor,
-        loadings: Tensor,
-        bias: Tensor,
-        projected: Tensor,
-        score: Tensor,
+        self, kind: Likelihood, counts: CountTensor, loadings: Tensor, bias: Tensor
     ) -> None:
         self.kind, self.counts = kind, counts
         self.loadings, self.bias = loadings, bias
-        self.projected, self.score = projected, score
+        self.projected = counts.project(loadings)
+        self.score = counts.score(bias[: len(loadings)]).double()
+        if len(bias) > len(loadings):
+            folded = (counts.n_tokens - counts.known_tokens) * bias[-1]
+            self.score += folded.double()
 
     def at(self, points: Tensor, lse: Tensor) -> LikelihoodTerms:
         """Return value and gradient at `points`, whose log-sum-exp is `lse`."""
@@ -104,6 +93,7 @@ class _LinearLikelihood(DocumentLikelihood):
 
     def select(self, rows: Tensor) -> DocumentLikelihood:
         """Return the likelihood of some of the documents."""
-        counts = self.counts.select(rows)
-        parts = (self.projected[rows], self.score[rows])
-        return _LinearLikelihood(self.kind, counts, self.loadings, self.bias, *parts)
+        some = copy.copy(self)
+        some.counts = self.counts.select(rows)
+        some.projected, some.score = self.projected[rows], self.score[rows]
+        return some

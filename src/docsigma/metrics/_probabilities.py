@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from docsigma._array_checks import Floats
 from docsigma.exceptions import InputError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def _columns_of(
@@ -54,7 +53,7 @@ def _columns_of(
 
 def check_probabilities(
     probabilities: Any, labels: Any, classes: Any = None, *, log: bool = False
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+) -> tuple[Floats, NDArray[np.intp]]:
     """Return the probabilities as an array, and the column of each label.
 
     Rows must add up to 1; those of logarithms are only checked to be at most 0.

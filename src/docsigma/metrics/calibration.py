@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from docsigma._array_checks import Floats
 from docsigma.exceptions import InputError
 from docsigma.metrics._probabilities import check_probabilities
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -30,10 +29,10 @@ class ReliabilityCurve:
         Observed frequency of each bin; NaN if it is empty.
     """
 
-    edges: NDArray[np.float64]
+    edges: Floats
     counts: NDArray[np.intp]
-    confidence: NDArray[np.float64]
-    accuracy: NDArray[np.float64]
+    confidence: Floats
+    accuracy: Floats
 
     @property
     def expected_calibration_error(self) -> float:
@@ -61,18 +60,6 @@ def reliability_curve(
         Number of bins; equal quantiles are merged into fewer.
     strategy : {"uniform", "quantile"}
         Bins of equal width between 0 and 1, or of equally many predictions.
-
-    Returns
-    -------
-    ReliabilityCurve
-        The bins.
-
-    Examples
-    --------
-    >>> p = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]
-    >>> curve = reliability_curve(p, [0, 0, 0, 1], n_bins=2)
-    >>> curve.counts, curve.confidence, curve.accuracy
-    (array([0, 4]), array([ nan, 0.75]), array([ nan, 0.75]))
     """
     values, codes = check_probabilities(probabilities, labels, classes)
     top = values.argmax(axis=1)
@@ -107,17 +94,6 @@ def expected_calibration_error(
     scope : {"top_label", "classwise"}
         The error of the most probable class only, or that of each class's
         probability, averaged over classes.
-
-    Returns
-    -------
-    float
-        The error, between 0 and 1.
-
-    Examples
-    --------
-    >>> p = [[0.9, 0.1], [0.9, 0.1], [0.6, 0.4], [0.6, 0.4]]
-    >>> round(expected_calibration_error(p, [0, 0, 0, 1]), 4)
-    0.1
     """
     if scope == "top_label":
         curve = reliability_curve(
@@ -135,10 +111,7 @@ def expected_calibration_error(
 
 
 def _curve(
-    confidence: NDArray[np.float64],
-    correct: NDArray[np.bool_],
-    n_bins: int,
-    strategy: str,
+    confidence: Floats, correct: NDArray[np.bool_], n_bins: int, strategy: str
 ) -> ReliabilityCurve:
     if n_bins < 1:
         raise InputError(f"`n_bins` must be at least 1, got {n_bins}")

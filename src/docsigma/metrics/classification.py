@@ -12,6 +12,8 @@ from docsigma.metrics._probabilities import check_probabilities
 def accuracy(probabilities: Any, labels: Any, *, classes: Any = None) -> float:
     """Return the share of documents whose most probable class is the right one.
 
+    Of equally probable classes the first counts.
+
     Parameters
     ----------
     probabilities : array-like of shape (n_documents, n_classes)
@@ -20,11 +22,6 @@ def accuracy(probabilities: Any, labels: Any, *, classes: Any = None) -> float:
         True classes: column numbers, or names out of `classes`.
     classes : array-like of shape (n_classes,), optional
         Names of the columns, as a classifier's ``classes_``.
-
-    Returns
-    -------
-    float
-        Accuracy between 0 and 1; of equally probable classes the first counts.
 
     Examples
     --------
@@ -51,11 +48,6 @@ def cross_entropy(
     log : bool
         Whether `probabilities` are logarithms, which cannot underflow.
 
-    Returns
-    -------
-    float
-        Cross-entropy, not negative.
-
     Examples
     --------
     >>> round(cross_entropy([[0.5, 0.5], [0.25, 0.75]], [0, 1]), 4)
@@ -81,22 +73,13 @@ def brier_score(probabilities: Any, labels: Any, *, classes: Any = None) -> floa
     .. math::
         \frac1n \sum_d \sum_\ell (p_{d\ell} - [\ell = y_d])^2,
 
-    between 0 and 2. With two classes it is twice the binary Brier score.
+    between 0 and 2. With two classes it is twice the binary Brier score. Lower is
+    better.
 
     Parameters
     ----------
     probabilities, labels, classes
         As for :func:`~docsigma.metrics.classification.accuracy`.
-
-    Returns
-    -------
-    float
-        The score; lower is better.
-
-    Examples
-    --------
-    >>> brier_score([[1.0, 0.0], [0.5, 0.5]], [0, 1])
-    0.25
     """
     values, codes = check_probabilities(probabilities, labels, classes)
     errors = values.copy()

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
-from docsigma.counts import as_counts
+from docsigma._array_checks import Floats
+from docsigma.counts import Counts, as_counts
 from docsigma.exceptions import InputError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from scipy.sparse import csr_matrix
-
-    from docsigma.counts import Counts
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class Perplexity:
     unigram_per_document: float
     maximum_likelihood_corpus: float
     maximum_likelihood_per_document: float
-    log_evidence: NDArray[np.float64] = field(repr=False)
+    log_evidence: Floats = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as a JSON-safe dictionary, without `log_evidence`."""
@@ -67,20 +64,13 @@ class Perplexity:
 
 def unigram_likelihood(
     counts: csr_matrix, log_unigram: NDArray[np.floating[Any]]
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the log likelihood of each document under one distribution for all."""
     return np.asarray(counts.astype(np.float64) @ log_unigram, dtype=np.float64)
 
 
-def maximum_likelihood(counts: csr_matrix) -> NDArray[np.float64]:
-    """Return the log likelihood of each document under its own word frequencies.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> maximum_likelihood(sp.csr_matrix([[1.0, 1.0], [4.0, 0.0]])).round(4).tolist()
-    [-1.3863, 0.0]
-    """
+def maximum_likelihood(counts: csr_matrix) -> Floats:
+    """Return the log likelihood of each document under its own word frequencies."""
     counts = counts.astype(np.float64)
     tokens = np.asarray(counts.sum(axis=1)).ravel()
     terms = counts.copy()
@@ -90,16 +80,14 @@ def maximum_likelihood(counts: csr_matrix) -> NDArray[np.float64]:
     return np.where(tokens > 0, result, 0.0)
 
 
-def _pair(
-    values: NDArray[np.float64], tokens: NDArray[np.float64]
-) -> tuple[float, float]:
+def _pair(values: Floats, tokens: Floats) -> tuple[float, float]:
     corpus = np.exp(-values.sum() / tokens.sum())
     return float(corpus), float(np.exp(-(values / tokens).mean()))
 
 
 def perplexity(
     counts: csr_matrix | Counts,
-    log_evidence: NDArray[np.float64],
+    log_evidence: Floats,
     log_unigram: NDArray[np.floating[Any]],
     *,
     estimator: str,
@@ -119,20 +107,6 @@ def perplexity(
         How `log_evidence` was estimated.
     n_draws : int
         With how many draws.
-
-    Returns
-    -------
-    Perplexity
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> counts = sp.csr_matrix([[1.0, 1.0]])
-    >>> uniform = np.log([0.5, 0.5])
-    >>> evidence = unigram_likelihood(counts, uniform)
-    >>> result = perplexity(counts, evidence, uniform, estimator="exact", n_draws=0)
-    >>> round(result.corpus, 6), round(result.per_document, 6)
-    (2.0, 2.0)
     """
     found = [
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +14,6 @@ from docsigma.metrics.calibration import reliability_curve
 from docsigma.metrics.selective import risk_coverage_curve
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from matplotlib.figure import Figure
 
 
@@ -54,12 +53,19 @@ def _add_grid(axes: Any) -> None:
     axes.set_axisbelow(True)
 
 
+def _with_grid(title: str) -> tuple[Figure, Any]:
+    """Return a figure and its axes, with a grid and a title."""
+    figure = new_figure(5.6, 4.2)
+    axes = figure.subplots()
+    axes.set_title(title)
+    _add_grid(axes)
+    return figure, axes
+
+
 def _line(index: int) -> dict[str, Any]:
     """Return colour and style of the line number `index`."""
-    return {
-        "color": PALETTE[index % len(PALETTE)],
-        "linestyle": _STYLES[index % len(_STYLES)],
-    }
+    colour, style = PALETTE[index % len(PALETTE)], _STYLES[index % len(_STYLES)]
+    return {"color": colour, "linestyle": style}
 
 
 def plot_reliability(
@@ -72,6 +78,8 @@ def plot_reliability(
 ) -> Figure:
     """Draw accuracy against confidence, above a histogram of the confidences.
 
+    As with all figures here, ``figure.savefig("reliability.png")`` writes it.
+
     Parameters
     ----------
     probabilities, labels, classes
@@ -80,43 +88,21 @@ def plot_reliability(
         Bins of equal width.
     title : str, optional
         Heading of the figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure; ``figure.savefig("reliability.png")`` writes it.
     """
     curve = reliability_curve(probabilities, labels, n_bins, classes=classes)
     figure = new_figure(5.0, 5.8)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    width = np.diff(curve.edges)
     used = curve.counts > 0
-    left = curve.edges[:-1]
-    upper.bar(
-        left[used],
-        curve.accuracy[used],
-        width[used],
-        align="edge",
-        color=PALETTE[0],
-        edgecolor="white",
-        label="accuracy",
-    )
-    gap = curve.confidence - curve.accuracy
-    upper.bar(
-        left[used],
-        gap[used],
-        width[used],
-        bottom=curve.accuracy[used],
-        align="edge",
-        color=PALETTE[3],
-        alpha=0.3,
-        edgecolor=PALETTE[3],
-        linewidth=0.8,
-        label="gap to confidence",
-    )
+    left, width = curve.edges[:-1], np.diff(curve.edges)
+    bars: dict[str, Any] = {"x": left[used], "width": width[used], "align": "edge"}
+    accuracy, gap = curve.accuracy[used], (curve.confidence - curve.accuracy)[used]
+    style = {"color": PALETTE[0], "edgecolor": "white", "label": "accuracy"}
+    upper.bar(height=accuracy, **bars, **style)
+    style = {"color": PALETTE[3], "edgecolor": PALETTE[3], "label": "gap to confidence"}
+    upper.bar(height=gap, bottom=accuracy, **bars, **style, alpha=0.3, linewidth=0.8)
     upper.plot([0, 1], [0, 1], "--", color=_GREY, label="perfectly calibrated")
     upper.set(ylabel="accuracy", xlim=(0, 1), ylim=(0, 1))
-    upper.set_title(title if title is not None else "Reliability")
+    upper.set_title("Reliability" if title is None else title)
     error = curve.expected_calibration_error
     upper.legend(
         loc="upper left", frameon=False, title=f"ECE = {error:.3f}", alignment="left"
@@ -151,32 +137,21 @@ def plot_risk_coverage(
         Heading of the figure.
     """
     named = probabilities if hasattr(probabilities, "items") else {"": probabilities}
-    figure = new_figure(5.6, 4.2)
-    axes = figure.subplots()
+    figure, axes = _with_grid("Risk and coverage" if title is None else title)
     for index, (name, values) in enumerate(named.items()):
         curve = risk_coverage_curve(values, labels, classes=classes)
-        axes.plot(
-            curve.coverage,
-            curve.risk,
-            **_line(index),
-            linewidth=1.8,
-            label=f"{name} (area {curve.area:.3f})".strip(),
-        )
+        label = f"{name} (area {curve.area:.3f})".strip()
+        line = {**_line(index), "linewidth": 1.8, "label": label}
+        axes.plot(curve.coverage, curve.risk, **line)
     axes.set(xlim=(0, 1), xlabel="coverage (share of documents answered)")
     axes.set_ylim(bottom=0)
     axes.set_ylabel("error rate among them")
-    axes.set_title(title if title is not None else "Risk and coverage")
     axes.legend(loc="upper left", frameon=False)
-    _add_grid(axes)
     return figure
 
 
 def plot_confusion_matrix(
-    probabilities: Any,
-    labels: Any,
-    *,
-    classes: Any = None,
-    title: str | None = None,
+    probabilities: Any, labels: Any, *, classes: Any = None, title: str | None = None
 ) -> Figure:
     """Draw which classes are taken for which; rows are true and add up to 100%.
 
@@ -214,7 +189,7 @@ def plot_confusion_matrix(
     axes.tick_params(labelsize=8, length=0)
     axes.spines[:].set_visible(False)
     axes.set(xlabel="predicted class", ylabel="true class")
-    axes.set_title(title if title is not None else "Confusion matrix")
+    axes.set_title("Confusion matrix" if title is None else title)
     bar = figure.colorbar(drawn.im_, ax=axes, shrink=0.6, aspect=25, pad=0.02)
     bar.set_label("% of the true class")
     return figure
@@ -261,10 +236,10 @@ def plot_cross_entropy_by_length(
     edges = np.unique(np.quantile(lengths, np.linspace(0, 1, n_bins + 1)))
     bins = np.searchsorted(edges[1:-1], lengths, side="right")
     used = np.unique(bins)
-    figure = new_figure(5.6, 4.2)
+    heading = "Cross-entropy by document length" if title is None else title
+    figure, axes = _with_grid(heading)
     from matplotlib.ticker import LogLocator
 
-    axes = figure.subplots()
     for index, (name, values) in enumerate(named.items()):
         values = np.asarray(values, dtype=np.float64)
         _, codes = check_probabilities(np.exp(values), labels, classes)
@@ -273,15 +248,14 @@ def plot_cross_entropy_by_length(
         groups = [nats[bins == one] for one in used]
         # Lines side by side: whiskers of one would hide another's.
         shift = 1.025 ** (index - (len(named) - 1) / 2)
+        label = f"{name} (mean {nats.mean():.2f})".strip()
+        line = {**_line(index), "marker": "o", "markersize": 4, "label": label}
         axes.errorbar(
             [shift * max(np.median(lengths[bins == one]), 1) for one in used],
             [group.mean() for group in groups],
             [2 * group.std() / len(group) ** 0.5 for group in groups],
-            marker="o",
-            markersize=4,
             capsize=2,
-            **_line(index),
-            label=f"{name} (mean {nats.mean():.2f})".strip(),
+            **line,
         )
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -289,7 +263,5 @@ def plot_cross_entropy_by_length(
     axes.xaxis.set_minor_formatter("")
     axes.set_ylim(bottom=0)
     axes.set(xlabel="tokens in the document", ylabel="cross-entropy (nats)")
-    axes.set_title(title if title is not None else "Cross-entropy by document length")
     axes.legend(frameon=False)
-    _add_grid(axes)
     return figure

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from docsigma._array_checks import Floats
 from docsigma.exceptions import InputError
 from docsigma.metrics._probabilities import check_probabilities
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -27,8 +25,8 @@ class RiskCoverageCurve:
         Error rate among them.
     """
 
-    coverage: NDArray[np.float64]
-    risk: NDArray[np.float64]
+    coverage: Floats
+    risk: Floats
 
     @property
     def area(self) -> float:
@@ -51,19 +49,6 @@ def risk_coverage_curve(
     confidence : array-like of shape (n_documents,), optional
         What to rank documents by, highest first; by default the largest
         probability. The negative total variance of an embedding is another choice.
-
-    Returns
-    -------
-    RiskCoverageCurve
-        The curve and its area.
-
-    Examples
-    --------
-    >>> curve = risk_coverage_curve([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4]], [0, 1, 0])
-    >>> curve.risk.round(3)
-    array([0.   , 0.5  , 0.333])
-    >>> round(curve.area, 3)
-    0.278
     """
     values, codes = check_probabilities(probabilities, labels, classes)
     errors = (values.argmax(axis=1) != codes).astype(np.float64)
@@ -104,17 +89,6 @@ def accuracy_at_coverage(
         documents are answered.
     confidence : array-like of shape (n_documents,), optional
         What to rank documents by; by default the largest probability.
-
-    Returns
-    -------
-    float
-        Accuracy between 0 and 1.
-
-    Examples
-    --------
-    >>> p = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]
-    >>> accuracy_at_coverage(p, [0, 0, 1, 1], 0.5)
-    1.0
     """
     if not 0 < coverage <= 1:
         raise InputError(f"`coverage` must be above 0 and at most 1, got {coverage}")

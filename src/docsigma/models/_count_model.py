@@ -12,13 +12,14 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
-from sklearn.utils.validation import (
-    check_is_fitted,
-)
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from tqdm.auto import tqdm
 
 from docsigma._devices import choose_device
 from docsigma.counts import Vocabulary
 from docsigma.counts.memory import estimator_counts
+from docsigma.counts.sorted_counts import log_unigram
 from docsigma.exceptions import InputError
 from docsigma.models import _storage
 from docsigma.models.training_pass import TrainingPass
@@ -26,7 +27,7 @@ from docsigma.persistence import read_model, write_model
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from docsigma.posterior import GaussianPosterior
     from docsigma.trainers import Trainer
 
+    CountsLike = ArrayLike | sp.csr_matrix | Counts
+
 
 class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A transformer from word counts to embeddings that knows its words.
@@ -45,8 +48,11 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     defines :meth:`posterior`.
     """
 
+    tol: float
     output: str
     device: str
+    random_state: int | np.random.RandomState | None
+    verbose: bool
     n_features_in_: int
     components_: NDArray[Any]
     log_unigram_: NDArray[Any]
@@ -69,11 +75,11 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Whether documents become points, without uncertainty, and no Gaussians."""
         return False
 
-    def posterior(self, X: ArrayLike | sp.csr_matrix | Counts) -> GaussianPosterior:
+    def posterior(self, X: CountsLike) -> GaussianPosterior:
         """Infer the Gaussian of each document."""
         raise NotImplementedError
 
-    def transform(self, X: ArrayLike | sp.csr_matrix | Counts) -> NDArray[Any]:
+    def transform(self, X: CountsLike) -> NDArray[Any]:
         """Embed documents: their means, or means and variances (see `output`).
 
         Parameters
@@ -90,7 +96,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         q = self.posterior(X)
         return np.hstack([q.mean, q.variance])
 
-    def _means(self, X: ArrayLike | sp.csr_matrix | Counts) -> NDArray[Any]:
+    def _means(self, X: CountsLike) -> NDArray[Any]:
         return self.posterior(X).mean.copy()
 
     def set_vocabulary(
@@ -153,6 +159,49 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
+    def _begin(self, X: CountsLike) -> tuple[Counts, int]:
+        """Return the counts to train on, and the seed of the training."""
+        counts = self._check_counts(X, reset=True)
+        if not counts.n_tokens.sum() > 0:
+            raise InputError(
+                f"the {counts.shape[0]} documents hold no word: every count is zero"
+            )
+        self.training_log_unigram_ = log_unigram(counts.word_totals)
+        state = check_random_state(self.random_state)
+        return counts, int(state.randint(np.iinfo(np.int32).max))
+
+    def _empty(self, like: Counts | NDArray[Any]) -> torch.Tensor:
+        """Return an empty tensor of the dtype and the device to train in."""
+        dtype = torch.float64 if like.dtype == np.float64 else torch.float32
+        return torch.empty(0, dtype=dtype, device=choose_device(self.device))
+
+    def _run(
+        self,
+        trainer: Trainer,
+        max_iter: int,
+        callback: Callable[[TrainingPass], object] | None,
+        save: Callable[[Trainer], None] | None = None,
+    ) -> None:
+        """Train to the end, under a progress bar; `save` is called after each pass."""
+
+        def after(_: Trainer) -> bool:
+            epoch, rate = trainer.history[-1], bar.format_dict["rate"] or 0.0
+            shown = {
+                "bound": f"{epoch.bound:.5g}",
+                "KL": f"{epoch.kl:.1f}",
+                "doc/s": f"{rate * trainer.n_documents:.0f}",
+            }
+            bar.set_postfix(shown, refresh=False)
+            bar.update()
+            stop = callback is not None and bool(callback(self._pass(trainer)))
+            if save is not None:
+                save(trainer)
+            return stop
+
+        hidden, done = not self.verbose, trainer.epoch
+        with tqdm(total=max_iter, initial=done, disable=hidden, unit="pass") as bar:
+            self.converged_ = trainer.run(max_iter, self.tol, after)
+
     def _adopt(self, trainer: Trainer) -> Self:
         """Make what a training has come to the fitted state."""
         columns, bias = trainer.fitted()
@@ -190,8 +239,6 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         loadings = torch.from_numpy(np.ascontiguousarray(self.components_.T))
         return loadings.to(device), torch.from_numpy(self.log_unigram_).to(device)
 
-    def _check_counts(
-        self, X: ArrayLike | sp.csr_matrix | Counts, *, reset: bool
-    ) -> Counts:
+    def _check_counts(self, X: CountsLike, *, reset: bool) -> Counts:
         like = None if reset else self.components_.dtype
         return estimator_counts(self, X, reset=reset, like=like)

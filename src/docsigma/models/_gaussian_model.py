@@ -18,9 +18,10 @@ from docsigma.posteriors import DiagonalGaussians, FullGaussians
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from docsigma.counts import Counts
+    from docsigma.models._count_model import CountsLike
     from docsigma.objective import Model
     from docsigma.posterior import GaussianPosterior
     from docsigma.posteriors import Gaussians
@@ -52,7 +53,7 @@ class GaussianModel(CountModel):
 
     def perplexity(
         self,
-        X: ArrayLike | sp.csr_matrix | Counts,
+        X: CountsLike,
         *,
         estimator: str = "monte_carlo",
         n_draws: int | None = None,
@@ -95,11 +96,7 @@ class GaussianModel(CountModel):
             n_draws=0 if estimator == "jensen" else n_draws,
         )
 
-    def score(
-        self,
-        X: ArrayLike | sp.csr_matrix | Counts,
-        y: object = None,  # noqa: ARG002
-    ) -> float:
+    def score(self, X: CountsLike, y: object = None) -> float:  # noqa: ARG002
         """Bound on the log evidence per token: higher is better, for grid searches."""
         check_is_fitted(self)
         counts = self._check_counts(X, reset=False)

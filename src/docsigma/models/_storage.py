@@ -12,12 +12,8 @@ from docsigma._files import remove_leftovers
 from docsigma._part import Part
 from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
-from docsigma.parts import KINDS, kind_name
-from docsigma.persistence import (
-    StoredModel,
-    read_checkpoint,
-    write_checkpoint,
-)
+from docsigma.parts import KINDS, kind_name, under
+from docsigma.persistence import StoredModel, read_checkpoint, write_checkpoint
 
 if TYPE_CHECKING:
     import os
@@ -94,13 +90,8 @@ def unpack(
     """Put together what :func:`pack` took apart; `folder` is for error messages."""
     config = Path(folder) / "config.json"
     try:
-        parameters = stored.config["parameters"]
-        model = cls(
-            **{
-                name: _parameter(name, value, config)
-                for name, value in parameters.items()
-            }
-        )
+        parameters = stored.config["parameters"].items()
+        model = cls(**{name: _parameter(name, v, config) for name, v in parameters})
         for name in ARRAYS:
             setattr(model, name, stored.arrays[name])
         fitted = stored.config["fitted"]
@@ -119,14 +110,7 @@ def unpack(
         )
     if hasattr(model, "_parts"):
         model.parts_ = model._parts()
-        start = "parts."
-        model.parts_.set_arrays(
-            {
-                name.removeprefix(start): array
-                for name, array in stored.arrays.items()
-                if name.startswith(start)
-            }
-        )
+        model.parts_.set_arrays(under("parts.", stored.arrays))
         model.components_variance_ = stored.arrays.get("components_variance_")
     model.vocabulary_ = None
     if stored.vocabulary is not None:
@@ -135,23 +119,10 @@ def unpack(
 
 
 class CheckpointFile:
-    """The checkpoint of one training.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    model : SubspaceModel
-        The estimator under training; its parameters go into the file.
-    counts : Counts
-        The training counts; their fingerprint goes into the file.
-    """
+    """The checkpoint of one training, with its parameters and its counts' digest."""
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        model: SubspaceModel,
-        counts: Counts,
+        self, path: str | os.PathLike[str], model: SubspaceModel, counts: Counts
     ) -> None:
         self.path = Path(path)
         self._parameters = _parameters(model)
@@ -172,16 +143,12 @@ class CheckpointFile:
         """Restore the state in the file, if it is of this training.
 
         What a killed run left of its last, unfinished checkpoint is removed.
-
-        Raises
-        ------
-        InputError
-            If the file is of other counts or other parameters.
         """
         config, arrays = read_checkpoint(self.path)
         if config["counts"] != self._digest:
             raise InputError(
-                f"{self.path} was written for other documents than those given"
+                f"{self.path} was written for other documents than those given, or for "
+                "the same on disk where these are in memory, or the other way round"
             )
         # The fast solver plans its learning rates for the number of passes.
         fast = self._parameters["solver"] == "fast"

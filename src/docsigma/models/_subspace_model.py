@@ -3,41 +3,51 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from docsigma.counts.sorted_counts import log_unigram
+from docsigma.counts.sorted_counts import SortedCounts
 from docsigma.estep import infer
 from docsigma.exceptions import InputError
 from docsigma.kernels import CountTensor, use_precision
 from docsigma.kernels.precision import PRECISIONS
-from docsigma.models import _storage, _training
+from docsigma.models import _storage
 from docsigma.models._count_model import CountModel
-from docsigma.models._progress import ProgressBar
 from docsigma.posterior import GaussianPosterior
-from docsigma.trainers import MinibatchSettings
+from docsigma.posteriors import DiagonalGaussians, Points
+from docsigma.random import Stream, generator, standard_normals
+from docsigma.trainers import Algorithm1Trainer, MinibatchSettings, MinibatchTrainer
+from docsigma.trainers.schedule import plan_stages
 
 if TYPE_CHECKING:
+    import contextlib
     import os
     from collections.abc import Callable
 
     import scipy.sparse as sp
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from docsigma.counts import Counts
     from docsigma.kernels.precision import Precision
+    from docsigma.models._count_model import CountsLike
     from docsigma.models.training_pass import TrainingPass
     from docsigma.objective import Model
     from docsigma.parts import Parts
     from docsigma.posteriors import Gaussians
     from docsigma.trainers import Trainer
+
+
+# Passes and learning rate of Algorithm 1.
+PAPER_PASSES = 1000
+PAPER_RATE = 0.01
 
 
 class SubspaceModel(CountModel):
@@ -58,7 +68,6 @@ class SubspaceModel(CountModel):
     learn_log_unigram: bool
     solver: str
     max_iter: int | None
-    tol: float
     learning_rate: float | None
     batch_size: int
     init_scale: float
@@ -67,8 +76,6 @@ class SubspaceModel(CountModel):
     inference_max_iter: int
     inference_tol: float
     precision: Precision
-    random_state: int | np.random.RandomState | None
-    verbose: bool
 
     _shared_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -95,7 +102,7 @@ class SubspaceModel(CountModel):
         """Passes over the corpus at the most: `max_iter`, or the solver's own."""
         own = getattr(self, "_planned", self.minibatch_settings.passes)
         fast = self.solver == "fast"
-        return self.max_iter or (own if fast else _training.PAPER_PASSES)
+        return self.max_iter or (own if fast else PAPER_PASSES)
 
     @property
     def gives_points(self) -> bool:
@@ -104,6 +111,9 @@ class SubspaceModel(CountModel):
         family = self.parts_.covariance
         return family.constant(1, self.n_components, 1.0, torch.empty(0)).is_point
 
+    def _arithmetic(self) -> contextlib.AbstractContextManager[Any]:
+        return use_precision(self.precision)
+
     def _parts(self) -> Parts:
         """Make the parts that the parameters describe."""
         raise NotImplementedError
@@ -111,7 +121,7 @@ class SubspaceModel(CountModel):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
-        X: ArrayLike | sp.csr_matrix | Counts,
+        X: CountsLike,
         y: object = None,  # noqa: ARG002
         *,
         callback: Callable[[TrainingPass], object] | None = None,
@@ -146,29 +156,17 @@ class SubspaceModel(CountModel):
         self
         """
         parts = self._parts()
-        counts = self._check_counts(X, reset=True)
-        if not counts.n_tokens.sum() > 0:
-            raise InputError(
-                f"the {counts.shape[0]} documents hold no word: every count is zero"
-            )
-        fast = self.solver == "fast"
-        if checkpoint_every is None:
-            checkpoint_every = 1 if fast else 50
-        if checkpoint_every < 1:
-            raise InputError(
-                f"`checkpoint_every` must be at least 1, got {checkpoint_every}"
-            )
-        seed = int(
-            check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        )
-        like = _training.like(counts, self.device)
-        self.training_log_unigram_ = log_unigram(counts.word_totals)
+        counts, seed = self._begin(X)
+        every = checkpoint_every
+        if every is None:
+            every = 1 if self.solver == "fast" else 50
+        if every < 1:
+            raise InputError(f"`checkpoint_every` must be at least 1, got {every}")
         self.parts_ = parts
         self._planned = self.minibatch_settings.n_passes(
             counts.shape[0], self.n_components
         )
-        max_iter = self.n_passes
-        trainer = _training.make_trainer(self, counts, like, seed)
+        trainer = self._trainer(counts, seed)
         store = None
         if checkpoint is not None:
             store = _storage.CheckpointFile(checkpoint, self, counts)
@@ -177,24 +175,59 @@ class SubspaceModel(CountModel):
         elif resume:
             raise InputError("`resume` needs a `checkpoint` file to go on from")
 
-        with (
-            use_precision(self.precision),
-            ProgressBar(trainer, max_iter, bool(self.verbose)) as bar,
-        ):
+        def save(trainer: Trainer) -> None:
+            if store is not None and trainer.epoch % every == 0:
+                store.write(trainer)
 
-            def after(current: Trainer) -> bool:
-                bar.update()
-                stop = callback is not None and bool(callback(self._pass(current)))
-                if store is not None and (
-                    stop or current.epoch % checkpoint_every == 0
-                ):
-                    store.write(current)
-                return stop
-
-            self.converged_ = trainer.run(max_iter, self.tol, after)
+        with self._arithmetic():
+            self._run(trainer, self.n_passes, callback, save)
         if store is not None:
             store.write(trainer)
         return self._adopt(trainer)
+
+    def _trainer(self, counts: Counts, seed: int) -> Trainer:
+        """Make the trainer of the solver, if it can move the model's posteriors."""
+        like = self._empty(counts)
+        parts, k = self.parts_, self.n_components
+        if self.solver == "fast":
+            ordered, settings = SortedCounts(counts), self.minibatch_settings
+            rate = self.learning_rate or settings.learning_rate(k)
+            stages = plan_stages(
+                ordered, self.n_passes, rate, settings, folds=parts.likelihood.linear
+            )
+            return MinibatchTrainer(
+                ordered,
+                parts,
+                like,
+                n_components=k,
+                stages=stages,
+                batch_size=settings.batch_size(counts.shape[0], self.batch_size),
+                learn_bias=self.learn_log_unigram,
+                init_scale=float(self.init_scale),
+                seed=seed,
+                settings=settings,
+            )
+        variance = getattr(self, "init_variance", 1.0)
+        posterior = parts.covariance.constant(counts.shape[0], k, variance, like)
+        if not isinstance(posterior, (DiagonalGaussians, Points)):
+            raise InputError(
+                'solver="paper" moves diagonal covariances or points, got '
+                f'{parts.covariance!r}; use solver="fast"'
+            )
+        source = generator(seed, Stream.LOADINGS)
+        start = standard_normals((counts.shape[1], k), source, like) * self.init_scale
+        return Algorithm1Trainer(
+            # It moves all posteriors in every step, and so holds all documents.
+            CountTensor(counts[:], like),
+            posterior,
+            parts,
+            start,
+            torch.from_numpy(self.training_log_unigram_).to(like),
+            learning_rate=self.learning_rate or PAPER_RATE,
+            n_draws=1 if posterior.is_point else self.n_draws,
+            learn_bias=self.learn_log_unigram,
+            seed=seed,
+        )
 
     def _set_columns(self, columns: torch.Tensor) -> None:
         k = self.n_components
@@ -217,32 +250,42 @@ class SubspaceModel(CountModel):
 
     def _infer(self, counts: sp.csr_matrix) -> Gaussians:
         model = self._model()
-        return infer(
+        found = infer(
             CountTensor(counts, model.bias),
             model,
             self.parts_.covariance,
             max_iter=self.inference_max_iter,
             tol=self.inference_tol,
-        ).posterior
+        )
+        missed = int((~found.converged).sum())
+        if missed:
+            warnings.warn(
+                f"{missed} of {counts.shape[0]} documents did not converge in "
+                f"{self.inference_max_iter} passes, so that their embeddings are less "
+                "exact: a larger `inference_max_iter` gives them more",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return found.posterior
 
-    def _embed(self, X: ArrayLike | sp.csr_matrix | Counts) -> list[Any]:
+    def _embed(self, X: CountsLike) -> list[Any]:
         """Return the arrays of the posteriors, a block of documents at a time."""
         check_is_fitted(self)
         counts = self._check_counts(X, reset=False)
         found = []
-        with use_precision(self.precision):
+        with self._arithmetic():
             for block in counts.iter_blocks():
                 tokens = np.asarray(block.sum(axis=1), dtype=np.float64).ravel()
                 found.append((self._infer(block).arrays(), tokens))
         return found
 
-    def _means(self, X: ArrayLike | sp.csr_matrix | Counts) -> NDArray[Any]:
+    def _means(self, X: CountsLike) -> NDArray[Any]:
         found = [arrays["mean"] for arrays, _ in self._embed(X)]
         if not found:
             return np.empty((0, self.n_components), dtype=self.components_.dtype)
         return np.concatenate(found)
 
-    def posterior(self, X: ArrayLike | sp.csr_matrix | Counts) -> GaussianPosterior:
+    def posterior(self, X: CountsLike) -> GaussianPosterior:
         """Infer the Gaussian of each document.
 
         A document's Gaussian depends on the document and the model only. A document

@@ -9,31 +9,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import torch
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from docsigma.counts.sorted_counts import log_unigram
 from docsigma.estep.curvature import LoadingsBasis
 from docsigma.exceptions import InputError
-from docsigma.kernels import use_precision
 from docsigma.likelihoods import Likelihood
 from docsigma.loadings import Loadings
-from docsigma.models import _training
 from docsigma.models._gaussian_model import GaussianModel
 from docsigma.models._subspace_model import SubspaceModel
 from docsigma.parts import Parts
 from docsigma.posteriors import PosteriorFamily
 from docsigma.priors import Prior
+from docsigma.trainers import StreamTrainer
 
 if TYPE_CHECKING:
-    import contextlib
-
-    import scipy.sparse as sp
-    from numpy.typing import ArrayLike
-
-    from docsigma.counts import Counts
     from docsigma.kernels.precision import Precision
+    from docsigma.models._count_model import CountsLike
     from docsigma.trainers import Trainer
 
 
@@ -235,11 +227,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(
-        self,
-        X: ArrayLike | sp.csr_matrix | Counts,
-        y: object = None,  # noqa: ARG002
-    ) -> Self:
+    def partial_fit(self, X: CountsLike, y: object = None) -> Self:  # noqa: ARG002
         """Learn from documents that come once, as in a stream.
 
         Each call makes one pass over its documents in minibatches: their posteriors
@@ -260,28 +248,31 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         self
         """
         first = not hasattr(self, "components_")
-        counts = self._check_counts(X, reset=first)
-        if first and not counts.n_tokens.sum() > 0:
-            raise InputError(
-                f"the {counts.shape[0]} documents hold no word: every count is zero"
-            )
         if first:
-            state = check_random_state(self.random_state)
-            self.seed_ = int(state.randint(np.iinfo(np.int32).max))
+            counts, self.seed_ = self._begin(X)
             self.history_: list[dict[str, Any]] = []
             self.n_iter_, self.converged_, self.vocabulary_ = 0, False, None
-            self.training_log_unigram_ = log_unigram(counts.word_totals)
             self.parts_ = self._parts()
+        else:
+            counts = self._check_counts(X, reset=False)
         if not hasattr(self, "_stream"):
             # A model keeps its dtype; counts on disk are always float32.
-            own = counts if first else self.components_
-            like = _training.like(own, self.device)
-            self._stream = _training.make_stream(self, counts.shape[1], like)
+            rate = self.minibatch_settings.learning_rate(self.n_components)
+            self._stream = StreamTrainer(
+                self.parts_,
+                self._empty(counts if first else self.components_),
+                n_features=counts.shape[1],
+                n_components=self.n_components,
+                learning_rate=self.learning_rate or rate,
+                batch_size=self.batch_size,
+                learn_bias=self.learn_log_unigram,
+                seed=self.seed_,
+            )
             if not first:
                 model = self._model()
                 unigram = self.training_log_unigram_
                 self._stream.resume(model.columns, model.bias, unigram)
-        with use_precision(self.precision):
+        with self._arithmetic():
             row = self._stream.learn(counts.iter_blocks())
         columns, bias = self._stream.fitted()
         self._set_columns(columns)
@@ -358,6 +349,3 @@ class BayesianSMM(SubspaceModel, GaussianModel):
             l1=self.l1,
             l2=self.l2,
         )
-
-    def _arithmetic(self) -> contextlib.AbstractContextManager[Any]:
-        return use_precision(self.precision)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from docsigma._extensions import find, in_paper, names
+from docsigma._extensions import find_registered, install_hint, registered_names
 from docsigma.exceptions import InputError
 from docsigma.models.bayesian_smm import BayesianSMM
 from docsigma.persistence import StoredModel, read_model
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 # What config.json of a model folder calls a kind, and its class; the kinds of other
 # distributions join by entry points.
-MODELS: dict[str, type[CountModel]] = {
-    "BayesianSMM": BayesianSMM,
-}
+MODELS: dict[str, type[CountModel]] = {"BayesianSMM": BayesianSMM}
 
 
 def load_model(folder: str | os.PathLike[str]) -> CountModel:
@@ -56,10 +54,10 @@ def load_model(folder: str | os.PathLike[str]) -> CountModel:
 
 def restore_model(stored: StoredModel, folder: str | os.PathLike[str]) -> CountModel:
     """Make the model that `stored` describes; `folder` is for error messages."""
-    kind = find("models", stored.kind, MODELS)
+    kind = find_registered("models", stored.kind, MODELS)
     if kind is None:
-        known = ", ".join(names("models", MODELS))
-        where = in_paper("models", stored.kind)
+        known = ", ".join(registered_names("models", MODELS))
+        where = install_hint("models", stored.kind)
         raise InputError(
             f"{folder} holds something of the kind {stored.kind}, which is "
             + (where or f"none of the models that docsigma knows: {known}")

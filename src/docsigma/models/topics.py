@@ -17,6 +17,36 @@ if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
 
 
+def _words(model: CountModel) -> NDArray[Any]:
+    if model.vocabulary_ is None:
+        raise InputError(
+            "the model does not know its words; call `set_vocabulary` before saving"
+        )
+    return np.asarray(model.vocabulary_.words, dtype=object)
+
+
+def _strongest(scores: NDArray[Any], words: NDArray[Any], n_words: int) -> list[str]:
+    order = np.argsort(-scores, kind="stable")[:n_words]
+    return [str(word) for word in words[order]]
+
+
+def _centred(model: CountModel) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the uni-gram, and the loadings less their mean under it."""
+    unigram = np.exp(model.training_log_unigram_)
+    loadings = model.components_.T.astype(np.float64)
+    return unigram, loadings - unigram @ loadings
+
+
+def _lift(unigram: NDArray[Any], logits: NDArray[Any]) -> NDArray[Any]:
+    r"""How much each word's share grows where its logit changes by this much.
+
+    :math:`\sqrt{p_i}\, t_i \delta`: the change of the logit alone would put words
+    seen two or three times first; the root of the frequency holds them down.
+    """
+    lift: NDArray[Any] = np.sqrt(unigram) * logits
+    return lift
+
+
 @dataclass(frozen=True)
 class Dimension:
     """The words at the two ends of one dimension.
@@ -59,32 +89,6 @@ class Cluster:
     mean_total_variance: float | None
 
 
-def _words(model: CountModel) -> NDArray[Any]:
-    if model.vocabulary_ is None:
-        raise InputError(
-            "the model does not know its words; call `set_vocabulary` before saving"
-        )
-    return np.asarray(model.vocabulary_.words, dtype=object)
-
-
-def _strongest(scores: NDArray[Any], words: NDArray[Any], n_words: int) -> list[str]:
-    order = np.argsort(-scores, kind="stable")[:n_words]
-    return [str(word) for word in words[order]]
-
-
-def _lift(model: CountModel, direction: NDArray[Any]) -> NDArray[Any]:
-    r"""How much each word's share grows on the way from the origin to `direction`.
-
-    :math:`\sqrt{p_i}\, t_i \delta`: the change of the logit alone would put words
-    seen two or three times first; the root of the frequency holds them down.
-    """
-    unigram = np.exp(model.training_log_unigram_)
-    loadings = model.components_.T.astype(np.float64)
-    centred = loadings - unigram @ loadings
-    result: NDArray[Any] = np.sqrt(unigram) * (centred @ direction)
-    return result
-
-
 def describe_dimensions(model: CountModel, n_words: int = 10) -> list[Dimension]:
     """Return the words at both ends of each dimension, heaviest dimension first.
 
@@ -97,23 +101,13 @@ def describe_dimensions(model: CountModel, n_words: int = 10) -> list[Dimension]
     10
     """
     words = _words(model)
-    unigram = np.exp(model.training_log_unigram_)
-    loadings = model.components_.T.astype(np.float64)
-    centred = loadings - unigram @ loadings
+    unigram, centred = _centred(model)
     weights = np.sqrt(unigram @ (centred * centred))
     result = []
     for index in np.argsort(-weights, kind="stable"):
-        direction = np.zeros(len(weights))
-        direction[index] = 1.0
-        lift = _lift(model, direction)
-        result.append(
-            Dimension(
-                int(index),
-                _strongest(lift, words, n_words),
-                _strongest(-lift, words, n_words),
-                float(weights[index]),
-            )
-        )
+        lift = _lift(unigram, centred[:, index])
+        top, bottom = (_strongest(ends, words, n_words) for ends in (lift, -lift))
+        result.append(Dimension(int(index), top, bottom, float(weights[index])))
     return result
 
 
@@ -149,19 +143,17 @@ def cluster_documents(
     if isinstance(posterior, GaussianPosterior):
         total_variance, means = posterior.total_variance, posterior.mean
     means = np.asarray(means, dtype=np.float64)
+    unigram, centred = _centred(model)
     kmeans = KMeans(n_clusters, n_init=4, random_state=model.seed_).fit(means)
     result = []
     for number, centre in enumerate(kmeans.cluster_centers_):
         members = np.flatnonzero(kmeans.labels_ == number)
         distance = np.square(means[members] - centre).sum(axis=1)
-        result.append(
-            Cluster(
-                len(members),
-                _strongest(_lift(model, centre - means.mean(axis=0)), words, n_words),
-                members[np.argsort(distance, kind="stable")[:3]].tolist(),
-                None
-                if total_variance is None
-                else float(total_variance[members].mean()),
-            )
-        )
+        lift = _lift(unigram, centred @ (centre - means.mean(axis=0)))
+        nearest = members[np.argsort(distance, kind="stable")[:3]].tolist()
+        spread = None
+        if total_variance is not None:
+            spread = float(total_variance[members].mean())
+        named = _strongest(lift, words, n_words)
+        result.append(Cluster(len(members), named, nearest, spread))
     return sorted(result, key=lambda cluster: -cluster.size)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
+from torch import Tensor
 from torch.optim.adam import adam
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class Adam:

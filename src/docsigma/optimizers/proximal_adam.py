@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from torch import Tensor
 
 # Numbers in a piece on a CPU: the six arrays of a step then fit the cache.
 PIECE = 2**18
@@ -43,10 +38,8 @@ class ProximalAdam:
         betas: tuple[float, float] = (0.8, 0.9),
         piece: int = PIECE,
     ) -> None:
-        self.l1 = l1
-        self.l2 = l2
-        self.betas = betas
-        self.piece = piece
+        self.l1, self.l2 = l1, l2
+        self.betas, self.piece = betas, piece
         self.first = like.new_zeros(like.shape)
         self.second = like.new_zeros(like.shape)
         self.n_steps = 0
@@ -69,55 +62,34 @@ class ProximalAdam:
         step. `row_rates` multiply the step size, one per row.
         """
         self.n_steps += 1
-        n_rows = len(gradient)
-        pieces = n_rows
-        if gradient.device.type == "cpu":
+        b1, b2 = self.betas
+        size = (1 - b2**self.n_steps) ** 0.5
+        slow = 1 / (rate * size)
+        n_rows = pieces = len(gradient)
+        if gradient.is_cpu:
             pieces = max(1, self.piece // max(1, gradient[0].numel()))
         for start in range(0, n_rows, pieces):
             rows = slice(start, min(start + pieces, n_rows))
-            piece = gradient[rows]
+            values, m1, m2 = parameter[rows], self.first[rows], self.second[rows]
             if subtract is None:
-                piece = piece.clone()
+                slope = gradient[rows].clone()
             else:
-                piece = piece - subtract[0][rows] * subtract[1]
-            self._move(
-                parameter[rows],
-                piece,
-                self.first[rows],
-                self.second[rows],
-                rate,
-                None if curvature is None else (curvature[0][rows], curvature[1]),
-                None if row_rates is None else row_rates[rows],
-            )
-
-    def _move(
-        self,
-        parameter: Tensor,
-        gradient: Tensor,
-        m1: Tensor,
-        m2: Tensor,
-        rate: float,
-        curvature: tuple[Tensor, Tensor] | None,
-        row_rates: Tensor | None = None,
-    ) -> None:
-        b1, b2 = self.betas
-        if self.l2 > 0:
-            gradient.sub_(parameter, alpha=self.l2)
-        m1.lerp_(gradient, 1 - b1)
-        m2.mul_(b2).addcmul_(gradient, gradient, value=1 - b2)
-        size = (1 - b2**self.n_steps) ** 0.5
-        # The step a unit of gradient would make, into the gradient's memory.
-        unit = torch.sqrt(m2, out=gradient).add_(1e-8 * size)
-        slow = 1 / (rate * size)
-        unit.mul_(slow if row_rates is None else slow / row_rates)
-        if curvature is not None:
-            unit.addr_(curvature[0].reshape(-1), curvature[1].reshape(-1))
-        unit.reciprocal_()
-        moved = parameter.addcmul(m1, unit, value=1 / (1 - b1**self.n_steps))
-        if self.l1 > 0:
-            unit.mul_(self.l1)
-            moved.sub_(torch.clamp(moved, min=-unit, max=unit))
-        parameter.copy_(moved)
+                slope = gradient[rows] - subtract[0][rows] * subtract[1]
+            if self.l2 > 0:
+                slope.sub_(values, alpha=self.l2)
+            m1.lerp_(slope, 1 - b1)
+            m2.mul_(b2).addcmul_(slope, slope, value=1 - b2)
+            # The step a unit of gradient would make, into the gradient's memory.
+            unit = torch.sqrt(m2, out=slope).add_(1e-8 * size)
+            unit.mul_(slow if row_rates is None else slow / row_rates[rows])
+            if curvature is not None:
+                unit.addr_(curvature[0][rows].reshape(-1), curvature[1].reshape(-1))
+            unit.reciprocal_()
+            moved = values.addcmul(m1, unit, value=1 / (1 - b1**self.n_steps))
+            if self.l1 > 0:
+                unit.mul_(self.l1)
+                moved.sub_(torch.clamp(moved, min=-unit, max=unit))
+            values.copy_(moved)
 
     def state(self) -> dict[str, Tensor]:
         """Return what a checkpoint must hold."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from docsigma._part import Part
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     from torch import Tensor
 
@@ -97,25 +99,21 @@ class Gaussians(ABC):
 
     def towards(self, other: Gaussians, step: Tensor) -> Self:
         """Return the posteriors a part `step` (n, 1) of the way to `other`."""
-        return self.like(
-            {
-                k: mine + _column(step, mine) * (theirs - mine)
-                for (k, mine), theirs in zip(
-                    self.tensors().items(), other.tensors().values(), strict=True
-                )
-            }
-        )
+        moved = {}
+        for name, mine, theirs in self._pairs(other):
+            moved[name] = mine + _column(step, mine) * (theirs - mine)
+        return self.like(moved)
 
     def where(self, condition: Tensor, other: Gaussians) -> Self:
         """Return these where `condition` (n, 1) holds, else `other`."""
-        return self.like(
-            {
-                k: mine.where(_column(condition, mine), theirs)
-                for (k, mine), theirs in zip(
-                    self.tensors().items(), other.tensors().values(), strict=True
-                )
-            }
-        )
+        chosen = {}
+        for name, mine, theirs in self._pairs(other):
+            chosen[name] = mine.where(_column(condition, mine), theirs)
+        return self.like(chosen)
+
+    def _pairs(self, other: Gaussians) -> Iterator[tuple[str, Tensor, Tensor]]:
+        theirs = other.tensors()
+        return ((name, mine, theirs[name]) for name, mine in self.tensors().items())
 
 
 def _column(values: Tensor, like: Tensor) -> Tensor:
@@ -129,6 +127,8 @@ class PosteriorFamily(Part):
     second_moments: ClassVar[bool] = False
     # Whether one variance per dimension is all that :meth:`spread` keeps.
     diagonal: ClassVar[bool] = False
+    # Whether its posteriors are points.
+    is_point: ClassVar[bool] = False
 
     @abstractmethod
     def constant(self, n: int, k: int, variance: float, like: Tensor) -> Gaussians:

@@ -6,12 +6,12 @@ import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
+from torch import Tensor
 
 from docsigma.posteriors._base import Gaussians, PosteriorFamily
 
 if TYPE_CHECKING:
     import numpy as np
-    from torch import Tensor
 
     from docsigma.kernels import SoftmaxMoments
     from docsigma.priors import PriorTensors

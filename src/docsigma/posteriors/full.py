@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from docsigma.posteriors._base import Gaussians, PosteriorFamily
 
 if TYPE_CHECKING:
     import numpy as np
-    from torch import Tensor
 
     from docsigma.kernels import SoftmaxMoments
     from docsigma.priors import PriorTensors

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
+from torch import Tensor
 
 from docsigma.posteriors._base import Gaussians, PosteriorFamily
 
 if TYPE_CHECKING:
     import numpy as np
-    from torch import Tensor
 
     from docsigma.kernels import SoftmaxMoments
     from docsigma.priors import PriorTensors
@@ -104,6 +104,7 @@ class Point(PosteriorFamily):
 
     second_moments: ClassVar[bool] = True
     diagonal: ClassVar[bool] = True
+    is_point: ClassVar[bool] = True
 
     def constant(self, n: int, k: int, variance: float, like: Tensor) -> Points:
         """Return n points at zero."""

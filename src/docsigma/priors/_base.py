@@ -6,12 +6,11 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from docsigma._part import Part
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from docsigma.gaussian_prior import GaussianPrior
 
 

@@ -8,17 +8,24 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
+from torch import Tensor
 
 from docsigma.objective import corpus_bound
+from docsigma.parts import Parts, under
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from torch import Tensor
-
     from docsigma.kernels import CountTensor
-    from docsigma.parts import Parts
     from docsigma.posteriors import Gaussians
+
+
+class PassSums(NamedTuple):
+    """What a pass met: sums over documents, and the penalty of the loadings."""
+
+    bound: float
+    kl: float
+    penalty: float
 
 
 @dataclass(frozen=True)
@@ -44,14 +51,6 @@ class Epoch:
     kl: float
     sparsity: float
     seconds: float
-
-
-class PassSums(NamedTuple):
-    """What a pass met: sums over documents, and the penalty of the loadings."""
-
-    bound: float
-    kl: float
-    penalty: float
 
 
 @dataclass(frozen=True)
@@ -219,14 +218,8 @@ class Trainer(ABC):
             parts = optimizer.state()
             optimizer.restore({part: state[f"{name}.{part}"] for part in parts})
         if self.parts is not None:
-            start = "parts."
-            self.parts.set_arrays(
-                {
-                    name.removeprefix(start): value.cpu().numpy()
-                    for name, value in state.items()
-                    if name.startswith(start)
-                }
-            )
+            learned = under("parts.", state)
+            self.parts.set_arrays({k: v.cpu().numpy() for k, v in learned.items()})
         names = [field.name for field in fields(Epoch)]
         self.history = [Epoch(**{n: row[n] for n in names}) for row in history]
         self._seconds_before = self.history[-1].seconds if self.history else 0.0
@@ -237,22 +230,20 @@ class Trainer(ABC):
 
 
 def learn_parts(
-    parts: Parts, documents: Callable[[], Iterable[tuple[CountTensor, Gaussians]]]
+    parts: Parts,
+    columns: Tensor,
+    bias: Tensor,
+    documents: Iterable[tuple[CountTensor, Gaussians]],
 ) -> bool:
-    """Let the parts that learn do so from sums over all documents.
-
-    Returns
-    -------
-    bool
-        Whether any part learns.
-    """
+    """Let the parts that learn do so, and return whether any does."""
     learning = [(role, part) for role, part in parts.items() if part.learns]
     if not learning:
         return False
     totals: dict[str, dict[str, Tensor]] = {role: {} for role, _ in learning}
-    for counts, q in documents():
+    model = parts.model(columns, bias)
+    for counts, q in documents:
         for role, part in learning:
-            for name, value in part.sums(counts, q).items():
+            for name, value in part.sums(counts, q, model).items():
                 total = totals[role]
                 total[name] = total[name] + value if name in total else value
     for role, part in learning:

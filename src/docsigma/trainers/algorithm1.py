@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from docsigma.kernels import SoftmaxWords, softmax_moments
 from docsigma.loadings import WordGradient
@@ -14,9 +15,7 @@ from docsigma.random import Stream, generator, standard_normals
 from docsigma.trainers._base import PassSums, StopRule, Trainer, learn_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from torch import Tensor
+    from collections.abc import Iterator, Mapping
 
     from docsigma.kernels import CountTensor
     from docsigma.likelihoods import DocumentLikelihood
@@ -130,8 +129,7 @@ class Algorithm1Trainer(Trainer):
         bias_gradient = torch.zeros_like(self.bias)
         linear = self.columns.new_zeros(len(self.bias), k)
         value = torch.empty_like(weights, dtype=torch.float64)
-        for rows in self._chunks():
-            some = likelihood.select(rows) if self._many else likelihood
+        for rows, some in self._blocks(likelihood):
             points = self.posterior[rows].points(noise[rows])
             flat = points.flatten(0, 1)
             inputs = augmented(flat, quadratic)
@@ -168,17 +166,18 @@ class Algorithm1Trainer(Trainer):
         self.ascent.ascend(self.columns, WordGradient(linear, softmax))
         if self._bias_ascent is not None:
             self._bias_ascent.ascend(self.bias, bias_gradient)
-        if learn_parts(self.parts, lambda: [(self.counts, self.posterior)]):
+        documents = [(self.counts, self.posterior)]
+        if learn_parts(self.parts, self.columns, self.bias, documents):
             self.prior = self.parts.prior.tensors(k, self.columns)
         return PassSums(bound, float(kl.sum()), penalty)
 
-    @property
-    def _many(self) -> bool:
-        return self.n_documents > self.chunk
-
-    def _chunks(self) -> list[Tensor]:
+    def _blocks(
+        self, likelihood: DocumentLikelihood
+    ) -> Iterator[tuple[Tensor, DocumentLikelihood]]:
+        many = self.n_documents > self.chunk
         rows = torch.arange(self.n_documents, device=self.bias.device)
-        return list(torch.split(rows, self.chunk))
+        for some in torch.split(rows, self.chunk):
+            yield some, likelihood.select(some) if many else likelihood
 
     def _move_posteriors(
         self, likelihood: DocumentLikelihood, words: SoftmaxWords, noise: Tensor
@@ -189,8 +188,7 @@ class Algorithm1Trainer(Trainer):
             for name in self._posterior_ascent
         }
         quadratic = self.parts.loadings.quadratic
-        for rows in self._chunks():
-            some = likelihood.select(rows) if self._many else likelihood
+        for rows, some in self._blocks(likelihood):
             q = self.posterior[rows]
             points = q.points(noise[rows])
             flat = points.flatten(0, 1)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from docsigma.kernels import CountTensor
 from docsigma.random import Stream, generator, standard_normals
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
-    from torch import Tensor
 
 
 # Extra directions of the randomised decomposition: they make the last ones accurate.
@@ -30,6 +30,13 @@ POWER = 0.5
 RIDGE = 20.0
 # A smaller corpus has a smaller ridge, or it would start, and stay, at T = 0.
 RIDGE_DOCUMENTS = 5000
+
+
+def damped(counts: sp.csr_matrix) -> sp.csr_matrix:
+    """Return log(1 + x): the tenth occurrence of a word tells less than the first."""
+    result = counts.copy()
+    result.data = np.log1p(result.data)
+    return result
 
 
 @dataclass(frozen=True)
@@ -54,13 +61,6 @@ class Start:
         coordinates = weighted.project(self.importance[:, None] * self.directions)
         coordinates = coordinates / lengths[:, None]
         return coordinates.clamp_(-CLIP, CLIP) * (SHRINK * prior_std)
-
-
-def damped(counts: sp.csr_matrix) -> sp.csr_matrix:
-    """Return log(1 + x): the tenth occurrence of a word tells less than the first."""
-    result = counts.copy()
-    result.data = np.log1p(result.data)
-    return result
 
 
 def semantic_start(

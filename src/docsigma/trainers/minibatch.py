@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from docsigma.kernels import CountTensor
 from docsigma.random import Stream, generator, standard_normals
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
-    from torch import Tensor
 
     from docsigma.counts.sorted_counts import SortedCounts
     from docsigma.parts import Parts
@@ -98,9 +98,8 @@ class MinibatchTrainer(Trainer):
         variance = self.prior.scale**2
         self.q = parts.covariance.constant(n_documents, n_components, variance, like)
         self._batches = self._draw_batches()
-        self._cache: dict[int, CountTensor] = {}
+        self._cache: dict[int, Batch] = {}
         self._cached_words = 0
-        self._rows: dict[int, Tensor] = {}
         self._seen = like.new_zeros(0)
 
     def _draw_batches(self) -> list[NDArray[np.intp]]:
@@ -147,20 +146,20 @@ class MinibatchTrainer(Trainer):
         batch = self.counts.batch(rows, n_words)
         return CountTensor(batch, self._like, self.counts.tokens[rows])
 
+    def _make_batch(self, rows: NDArray[np.intp], n_words: int) -> Batch:
+        where = torch.from_numpy(rows).to(self._like.device)
+        return Batch(where, self.batch_counts(rows, n_words))
+
     def batch(self, number: int, n_words: int) -> Batch:
         """Return a batch; those of a corpus in memory are made once per stage."""
-        if number not in self._rows:
-            rows = torch.from_numpy(self._batches[number])
-            self._rows[number] = rows.to(self._like.device)
-        where = self._rows[number]
         if not self.counts.in_memory:
-            return Batch(where, self.batch_counts(self._batches[number], n_words))
+            return self._make_batch(self._batches[number], n_words)
         if self._cached_words != n_words:
             self._cache.clear()
             self._cached_words = n_words
         if number not in self._cache:
-            self._cache[number] = self.batch_counts(self._batches[number], n_words)
-        return Batch(where, self._cache[number])
+            self._cache[number] = self._make_batch(self._batches[number], n_words)
+        return self._cache[number]
 
     def documents(self, n_words: int) -> Iterator[Batch]:
         """Go through the corpus once."""
@@ -168,9 +167,9 @@ class MinibatchTrainer(Trainer):
             for number in range(len(self._batches)):
                 yield self.batch(number, n_words)
             return
-        for rows in np.array_split(np.arange(self.n_documents), self._n_blocks):
-            where = torch.from_numpy(rows).to(self._like.device)
-            yield Batch(where, self.batch_counts(rows, n_words))
+        n_blocks = -(-self.n_documents // self.settings.block)
+        for rows in np.array_split(np.arange(self.n_documents), n_blocks):
+            yield self._make_batch(rows, n_words)
 
     def documents_with(self, n_words: int) -> Tensor:
         """Count the documents that have each of the commonest words, once per stage."""
@@ -179,10 +178,6 @@ class MinibatchTrainer(Trainer):
             for batch in self.documents(n_words):
                 self._seen += batch.counts.document_frequencies()
         return self._seen
-
-    @property
-    def _n_blocks(self) -> int:
-        return -(-self.n_documents // self.settings.block)
 
     def _sample(self) -> NDArray[np.intp]:
         n, size = self.counts.n_documents, self.settings.sample
@@ -195,7 +190,7 @@ class MinibatchTrainer(Trainer):
         """Start from latent semantic analysis, unless a checkpoint was restored."""
         if self.table.n_words:
             return
-        n_words, n = self.stages[0].n_words, self.counts.n_documents
+        n_words, n = self.stages[0].n_words, self.n_documents
         k, block = self.table.n_components, self.settings.block
         sample = self.counts.batch(self._sample(), n_words)
         start = semantic_start(sample, k, self.seed, self._like)
@@ -251,11 +246,11 @@ class MinibatchTrainer(Trainer):
     def _stage(self) -> tuple[Stage, int]:
         """Return the stage of the next pass, and the passes of it that are done."""
         done = self.epoch
-        for stage in self.stages:
+        for stage in self.stages[:-1]:
             if done < stage.n_passes:
                 return stage, done
             done -= stage.n_passes
-        raise AssertionError("all stages are done")
+        return self.stages[-1], done
 
     def one_pass(self) -> PassSums:
         """Visit every batch once."""
@@ -296,9 +291,10 @@ class MinibatchTrainer(Trainer):
             for batch in self.documents(n_words):
                 yield batch.counts, self.q[batch.rows]
 
-        if learn_parts(self.parts, posteriors):
+        columns, bias = self.table.columns[:n_words], self.table.bias[:n_words]
+        if learn_parts(self.parts, columns, bias, posteriors()):
             self.prior = self.parts.prior.tensors(k, self._like)
-        penalty = self.parts.loadings.penalty(self.table.columns[:n_words])
+        penalty = self.parts.loadings.penalty(columns)
         return PassSums(
             float(step.bound) + self._rare_part(n_words), float(step.kl), penalty
         )
@@ -322,7 +318,6 @@ class MinibatchTrainer(Trainer):
         """Restore the state that :meth:`state` returned, and its history."""
         # The seed may be the checkpoint's.
         self._batches = self._draw_batches()
-        self._rows.clear()
         self._cache.clear()
         super().restore(state, history)
         self.prior = self.parts.prior.tensors(self.table.n_components, self._like)

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+from torch import Tensor
 
+from docsigma import objective
 from docsigma.estep.curvature import LoadingsBasis, WordCurvature, own_trace
 from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments
 from docsigma.loadings import WordGradient
-from docsigma.objective import (
-    ExpectedLse,
-    augmented,
-    chained,
-    document_bound,
-    kl_divergence,
-)
 from docsigma.optimizers import ProximalAdam
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from torch import Tensor
 
     from docsigma.kernels import CountTensor, SoftmaxMoments
     from docsigma.likelihoods import DocumentLikelihood, LikelihoodTerms
@@ -96,55 +90,32 @@ class WordTable:
 
     def prefix(self, n_words: int) -> WordPrefix:
         """Return the first words, and the one for all others."""
-        return WordPrefix(self, self.tensor[: n_words + 1])
+        rows, k = self.tensor[: n_words + 1], self.n_components
+        return WordPrefix(self, rows, rows[:-1, :-2], rows[:-1, :k], rows[:, -2])
 
     def optimizers(self) -> dict[str, Optimizer]:
         """Return the optimizers by name, for a checkpoint."""
         return {"loadings": self.ascent, "bias": self.bias_ascent}
 
 
-class WordPrefix:
+class WordPrefix(NamedTuple):
     """The commonest words of a table, with loadings, and one word for all others."""
 
-    def __init__(self, table: WordTable, rows: Tensor) -> None:
-        k = table.n_components
-        self.table = table
-        self.rows = rows
-        self.columns = rows[:-1, :-2]
-        self.loadings = rows[:-1, :k]
-        self.bias = rows[:, -2]
+    table: WordTable
+    rows: Tensor
+    columns: Tensor
+    loadings: Tensor
+    bias: Tensor
 
 
 class MinibatchStep:
     """One pass of :class:`~docsigma.trainers.minibatch.MinibatchTrainer`.
 
-    Parameters
-    ----------
-    words : WordPrefix
-        Words with loadings in this pass; moved in place.
-    parts : Parts
-        Likelihood, posterior family and loadings.
-    prior : PriorTensors
-        The prior.
-    q : Gaussians
-        Posteriors of the whole corpus; moved in place.
-    settings : MinibatchSettings
-        How it steps.
-    documents : iterable of Batch
-        The whole corpus, once.
-    totals : Tensor of shape (V,)
-        Tokens of each word.
-    documents_with : Tensor of shape (n_words,)
-        Documents that have each word.
-    n_tokens : float
-        Tokens of the corpus.
-
-    Attributes
-    ----------
-    bound, kl : Tensor
-        Sums over the documents visited.
-    linear_gradient : Tensor of shape (n_words, K)
-        The linear half of T's gradient, over the whole corpus.
+    It moves the words of this pass and the posteriors `q` of the whole corpus in place.
+    `documents` is the whole corpus, once; `totals` are the tokens of each word,
+    `documents_with` the documents that have it, and `n_tokens` all tokens. `bound` and
+    `kl` are sums over the documents visited so far; `linear_gradient` is the linear
+    half of T's gradient, over the whole corpus.
     """
 
     def __init__(
@@ -190,12 +161,7 @@ class MinibatchStep:
         self.norms = self.words.loadings.square().sum(dim=1)
 
     def visit(
-        self,
-        batch: Batch,
-        noise: Tensor,
-        damping: float,
-        rate: float,
-        curved: bool,
+        self, batch: Batch, noise: Tensor, damping: float, rate: float, curved: bool
     ) -> None:
         """Move the posteriors of a batch of documents, then T and m."""
         rows, counts = batch
@@ -206,14 +172,14 @@ class MinibatchStep:
             counts, self.words.loadings, self.words.bias
         )
         moments, terms, gradients = self._evaluate(likelihood, q, points, curved)
-        kl = kl_divergence(q, prior)
-        self.bound += document_bound(terms.value, kl).sum()
+        kl = objective.kl_divergence(q, prior)
+        self.bound += objective.document_bound(terms.value, kl).sum()
         self.kl += kl.sum()
 
         assert moments.first is not None
         quadratic = self.parts.loadings.quadratic
         effective = terms.tokens[:, None]
-        slope = chained(moments.first, points, quadratic)
+        slope = objective.chained(moments.first, points, quadratic)
         gradient = (
             terms.linear_gradient - effective * slope - prior.penalty_gradient(q.mean)
         )
@@ -241,36 +207,24 @@ class MinibatchStep:
         self._move_words(likelihood, points, moved, moments, gradients, rate)
 
     def _evaluate(
-        self,
-        likelihood: DocumentLikelihood,
-        q: Gaussians,
-        points: Tensor,
-        curved: bool,
+        self, likelihood: DocumentLikelihood, q: Gaussians, points: Tensor, curved: bool
     ) -> tuple[SoftmaxMoments, LikelihoodTerms, SoftmaxMoments]:
         """Evaluate a draw per document; the last item has the words' gradients."""
-        words = SoftmaxWords.of_table(self.words.rows)
-        workspace = self.words.table.workspace
-        inputs = augmented(points, self.parts.loadings.quadratic)
+        evaluate = partial(
+            softmax_moments,
+            objective.augmented(points, self.parts.loadings.quadratic),
+            SoftmaxWords.of_table(self.words.rows),
+            workspace=self.words.table.workspace,
+        )
         second = curved and self.parts.covariance.diagonal
         if self.parts.likelihood.linear:
-            moments = softmax_moments(
-                inputs,
-                words,
-                first=True,
-                second=second,
-                weights=likelihood.counts.n_tokens,
-                workspace=workspace,
-            )
+            tokens = likelihood.counts.n_tokens
+            moments = evaluate(first=True, second=second, weights=tokens)
             # Linear: the mean of w says it all, and the draw's noise stays out.
             return moments, likelihood.at(q.mean, moments.lse), moments
-        moments = softmax_moments(
-            inputs, words, first=True, second=second, workspace=workspace
-        )
+        moments = evaluate(first=True, second=second)
         terms = likelihood.at(points, moments.lse)
-        gradients = softmax_moments(
-            inputs, words, weights=terms.tokens, workspace=workspace
-        )
-        return moments, terms, gradients
+        return moments, terms, evaluate(weights=terms.tokens)
 
     def _information(
         self, q: Gaussians, moments: SoftmaxMoments, tokens: Tensor
@@ -280,15 +234,11 @@ class MinibatchStep:
         if not family.diagonal:
             model = self.parts.model(self.words.rows[:, :-2], self.words.bias)
             centre = self.basis.mean.expand_as(q.mean)
-            spread = ExpectedLse(model, family)(q, centre).spread
+            spread = objective.ExpectedLse(model, family)(q, centre).spread
             return tokens.view(-1, *[1] * (spread.ndim - 1)) * spread
-        assert moments.first is not None
-        assert moments.second is not None
-        first, second = moments.first[:, :k], moments.second[:, :k]
-        spread = (second - first.square()).clamp_(min=0)
-        if self.parts.loadings.quadratic:
-            spread = spread + moments.first[:, k:]
-        return tokens[:, None] * spread
+        return tokens[:, None] * objective.drawn_spread(
+            moments, k, self.parts.loadings.quadratic
+        )
 
     def _move_words(
         self,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from docsigma.counts.sorted_counts import log_unigram
 from docsigma.estep import infer
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     import scipy.sparse as sp
     from numpy.typing import NDArray
-    from torch import Tensor
 
     from docsigma.parts import Parts
 
@@ -183,9 +183,7 @@ class StreamTrainer:
             totals = likelihood.word_totals(at, lse)
             excess = (totals - moments.bias_gradient[:-1])[:, None]
             self._table.bias_ascent.ascend(
-                self._table.tensor[:-1, -2:-1],
-                excess * scale,
-                rate * self.prior.scale,
+                self._table.tensor[:-1, -2:-1], excess * scale, rate * self.prior.scale
             )
         kl = kl_divergence(q, self.prior)
         return float(found.bound.sum()), float(kl.sum())

@@ -6,19 +6,14 @@ from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
 import torch
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from docsigma.counts.sorted_counts import log_unigram
 from docsigma.exceptions import InputError
-from docsigma.models import _training
 from docsigma.models._gaussian_model import GaussianModel
-from docsigma.models._progress import ProgressBar
-from docsigma.parts import Parts
+from docsigma.parts import Parts, under
 from docsigma.posterior import GaussianPosterior
 from docsigma_paper.models.nvdm_network import (
     ACTIVATIONS,
@@ -32,10 +27,10 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
+    import numpy as np
     import scipy.sparse as sp
-    from numpy.typing import ArrayLike
 
-    from docsigma.counts import Counts
+    from docsigma.models._count_model import CountsLike
     from docsigma.models.training_pass import TrainingPass
     from docsigma.objective import Model
     from docsigma.persistence import StoredModel
@@ -208,7 +203,7 @@ class NVDM(GaussianModel):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
-        X: ArrayLike | sp.csr_matrix | Counts,
+        X: CountsLike,
         y: object = None,  # noqa: ARG002
         *,
         callback: Callable[[TrainingPass], object] | None = None,
@@ -231,15 +226,8 @@ class NVDM(GaussianModel):
         -------
         self
         """
-        counts = self._check_counts(X, reset=True)
-        if not counts.n_tokens.sum() > 0:
-            raise InputError(
-                f"the {counts.shape[0]} documents hold no word: every count is zero"
-            )
-        state = check_random_state(self.random_state)
-        seed = int(state.randint(np.iinfo(np.int32).max))
-        like = _training.like(counts, self.device)
-        self.training_log_unigram_ = log_unigram(counts.word_totals)
+        counts, seed = self._begin(X)
+        like = self._empty(counts)
         network = NVDMNetwork.initial(
             torch.from_numpy(self.training_log_unigram_).to(like),
             n_components=self.n_components,
@@ -257,13 +245,7 @@ class NVDM(GaussianModel):
             n_draws=self.n_draws,
             seed=seed,
         )
-        with ProgressBar(trainer, self.max_iter, bool(self.verbose)) as bar:
-
-            def after(_: Trainer) -> bool:
-                bar.update()
-                return callback is not None and bool(callback(self._pass(trainer)))
-
-            self.converged_ = trainer.run(self.max_iter, self.tol, after)
+        self._run(trainer, self.max_iter, callback)
         return self._adopt(trainer)
 
     def _adopt(self, trainer: Trainer) -> Self:
@@ -275,7 +257,7 @@ class NVDM(GaussianModel):
         }
         return self
 
-    def posterior(self, X: ArrayLike | sp.csr_matrix | Counts) -> GaussianPosterior:
+    def posterior(self, X: CountsLike) -> GaussianPosterior:
         """Return the Gaussian of each document: one pass through the encoder.
 
         A document with no known word gets what the encoder makes of zeros, which is
@@ -320,11 +302,7 @@ class NVDM(GaussianModel):
     @classmethod
     def _unpack(cls, stored: StoredModel, folder: str | os.PathLike[str]) -> Self:
         model = super()._unpack(stored, folder)
-        model.encoder_ = {
-            name.removeprefix(PREFIX): array
-            for name, array in stored.arrays.items()
-            if name.startswith(PREFIX)
-        }
+        model.encoder_ = under(PREFIX, stored.arrays)
         size = (model.n_features_in_, model.n_components)
         expected = encoder_shapes(*size, model.hidden_units, model.n_layers)
         if {k: array.shape for k, array in model.encoder_.items()} != expected:

@@ -13,11 +13,9 @@ from docsigma.parts import Parts
 
 if TYPE_CHECKING:
     import numpy as np
-    import scipy.sparse as sp
-    from numpy.typing import ArrayLike
 
-    from docsigma.counts import Counts
     from docsigma.kernels.precision import Precision
+    from docsigma.models._count_model import CountsLike
 
 
 class SMM(SubspaceModel):
@@ -125,11 +123,7 @@ class SMM(SubspaceModel):
             l2=self.l2,
         )
 
-    def score(
-        self,
-        X: ArrayLike | sp.csr_matrix | Counts,
-        y: object = None,  # noqa: ARG002
-    ) -> float:
+    def score(self, X: CountsLike, y: object = None) -> float:  # noqa: ARG002
         """Penalised log likelihood per token; no bound on the evidence."""
         check_is_fitted(self)
         model = self._model()

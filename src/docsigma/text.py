@@ -63,18 +63,19 @@ def as_texts(texts: Iterable[object]) -> list[str]:
         raise InputError(f"`texts` must be a list or a column of strings, got {kind}")
     if getattr(texts, "ndim", 1) != 1 or hasattr(texts, "columns"):
         raise InputError(
-            f"`texts` must be one column of strings, got a {kind} of several; pick one, "
-            'as in table["text"]'
+            f"`texts` must be one column of strings, got a {kind} of several: pick "
+            'one, as in table["text"]'
         )
     for method in ("to_pylist", "to_list", "tolist"):
         if hasattr(texts, method):
             texts = getattr(texts, method)()
             break
-    found = list(texts)
-    for row, text in enumerate(found):
+    found = []
+    for row, text in enumerate(texts):
         if not isinstance(text, str):
             given = "nothing" if text is None or text != text else type(text).__name__
             raise InputError(f"row {row} of `texts` must be a string, got {given}")
+        found.append(text)
     return found
 
 

@@ -13,6 +13,8 @@ def main(arguments: list[str] | None = None) -> None:
     130: stopped by Ctrl-C.
     """
     try:
+        import rich  # noqa: F401 # typer does without, our tables do not
+
         from docsigma.cli.app import app
     except ImportError as error:
         if error.name not in {"typer", "rich", "click"}:

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments
-from docsigma.kernels.tiles import TILE
+from docsigma.kernels import SoftmaxWords, TileSizes, Workspace, softmax_moments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+TILE = TileSizes().words
 SIZES = ((1024, 56438, 100), (1024, 56438, 200), (1024, 56438, 400), (11268, 2000, 50))
 SQUARE = 3072
 

@@ -87,7 +87,11 @@ def command(name: str) -> str:
     found: Any = typer.main.get_command(app)
     for word in name.split():
         found = found.commands[word]
-    hints = typing.get_type_hints(inspect.unwrap(found.callback))
+    # As far as the options are: beneath them the function may take them in groups.
+    function = inspect.unwrap(
+        found.callback, stop=lambda inner: hasattr(inner, "__signature__")
+    )
+    hints = typing.get_type_hints(function)
     described = [(p, _describe(p, _kind(hints[p.name]))) for p in found.params]
     return _fill(
         "command",

@@ -59,13 +59,13 @@ def as_texts(texts: Iterable[object]) -> list[str]:
     ['sun', 'rain']
     """
     kind = type(texts).__name__
-    if isinstance(texts, (str, bytes)) or not hasattr(texts, "__iter__"):
-        raise InputError(f"`texts` must be a list or a column of strings, got {kind}")
     if getattr(texts, "ndim", 1) != 1 or hasattr(texts, "columns"):
         raise InputError(
             f"`texts` must be one column of strings, got a {kind} of several: pick "
             'one, as in table["text"]'
         )
+    if isinstance(texts, (str, bytes)) or not hasattr(texts, "__iter__"):
+        raise InputError(f"`texts` must be a list or a column of strings, got {kind}")
     for method in ("to_pylist", "to_list", "tolist"):
         if hasattr(texts, method):
             texts = getattr(texts, method)()
@@ -187,8 +187,9 @@ class DocumentEmbedder(
             ngram_range=self.ngram_range,
         )
         model = BayesianSMM() if self.model is None else clone(self.model)
-        names = ("n_components", "output", "device", "random_state", "verbose")
-        model.set_params(**{name: getattr(self, name) for name in names})
+        names = {"n_components", "output", "device", "random_state", "verbose"}
+        shared = names & set(model.get_params(deep=False))
+        model.set_params(**{name: getattr(self, name) for name in shared})
         self.model_ = model.fit(counted.counts).set_vocabulary(vocabulary)
         return self
 

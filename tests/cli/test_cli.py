@@ -329,7 +329,7 @@ def test_a_disk_that_fills_up_loses_nothing(
     )
     command = [sys.executable, "-c", script, *map(str, fit(tmp_path, documents))]
     command[command.index(str(tmp_path / "new"))] = str(model)
-    command.append("--force")
+    command += ["--force", "--components", "3"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

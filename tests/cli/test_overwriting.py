@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
-from running import refuse, succeed
+from running import refuse, run, succeed
 
 FIT = ("--components", 2, "--max-iter", 2, "--min-df", 1, "--quiet")
 
@@ -84,3 +86,22 @@ def test_a_folder_of_another_kind_is_not_overwritten(capsys, documents, tmp_path
 def test_an_empty_folder_may_be_filled(capsys, documents, tmp_path):
     (tmp_path / "empty").mkdir()
     succeed(capsys, "fit", documents, *FIT, "--out", tmp_path / "empty")
+
+
+def test_a_warning_is_one_plain_line(capsys, documents, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        code, _, err = run(
+            capsys,
+            "fit",
+            documents,
+            *FIT[2:],
+            "--components",
+            40,
+            "--out",
+            tmp_path / "m",
+        )
+    assert code == 0
+    assert err.splitlines() == [
+        "docsigma: `n_components`=40 is more than the 25 documents: fewer say as much"
+    ]

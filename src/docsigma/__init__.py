@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from docsigma.models import BayesianSMM as BayesianSMM
     from docsigma.models import load_model as load_model
     from docsigma.posterior import GaussianPosterior as GaussianPosterior
+    from docsigma.text import DocumentEmbedder as DocumentEmbedder
 
 __version__ = "0.1.0"
 
@@ -45,6 +46,7 @@ _HOME = {
     "BayesianSMM": "docsigma.models",
     "Corpus": "docsigma.corpora",
     "CrossValidatedLogisticRegression": "docsigma.classifiers",
+    "DocumentEmbedder": "docsigma.text",
     "Documents": "docsigma.corpora",
     "GaussianLinearClassifier": "docsigma.classifiers",
     "GaussianPosterior": "docsigma.posterior",

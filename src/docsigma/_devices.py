@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import torch
 
 from docsigma.exceptions import InputError
@@ -24,3 +26,30 @@ def choose_device(name: str) -> torch.device:
         reason = str(error).splitlines()[0]
         raise InputError(f"the device {name!r} cannot be used: {reason}") from error
     return device
+
+
+def memory_of(device: torch.device) -> int | None:
+    """Return the bytes of a machine's memory, or those free on a GPU, if known."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return int(free)
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def check_memory(n_bytes: int, device: torch.device, what: str) -> None:
+    """Refuse work that needs more memory than a device has.
+
+    Raises
+    ------
+    InputError
+        With both numbers.
+    """
+    there = memory_of(device)
+    if there is not None and n_bytes > there:
+        raise InputError(
+            f"{what} needs about {n_bytes / 2**30:,.1f} GiB of memory, and "
+            f"{device.type} has {there / 2**30:,.1f} GiB"
+        )

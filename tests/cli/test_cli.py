@@ -272,9 +272,11 @@ def test_unwritable_outputs_are_refused_before_any_work(
     assert f"there is no folder {nowhere.parent}" in sentence
     sentence = refuse(capsys, "embed", model, documents, "--out", nowhere / "e.npz")
     assert "there is no folder" in sentence
+    (tmp_path / "a-file").touch()
     assert "a file has that name" in refuse(
-        capsys, "fit", documents, "--out", documents
+        capsys, "fit", documents, "--out", tmp_path / "a-file"
     )
+    (tmp_path / "a-file").unlink()
     assert "it is a folder" in refuse(
         capsys, "embed", model, documents, "--out", _folder(tmp_path / "e.npz")
     )
@@ -327,6 +329,7 @@ def test_a_disk_that_fills_up_loses_nothing(
     )
     command = [sys.executable, "-c", script, *map(str, fit(tmp_path, documents))]
     command[command.index(str(tmp_path / "new"))] = str(model)
+    command += ["--force", "--components", "3"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

@@ -51,7 +51,8 @@ def test_counts_are_those_of_a_fit(tmp_path, documents, capsys, monkeypatch, siz
     }
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["counts", "documents.jsonl"]
-    assert "documents" in succeed(capsys, "count", documents, "--out", out)
+    again = succeed(capsys, "count", documents, "--out", out, "--force")
+    assert "documents" in again
 
 
 def test_texts_are_never_all_in_memory(tmp_path, documents, capsys, monkeypatch):
@@ -71,6 +72,7 @@ def test_settings_come_from_a_file_and_flags_win(tmp_path, documents, capsys):
     config = tmp_path / "settings.toml"
     config.write_text("components = 3\nmin_df = 9\nmax_df = 0.5\nlowercase = false\n")
     arguments = (documents, "--out", tmp_path / "counts", "--config", config)
+    arguments = (*arguments, "--force")
     stored, _ = counted(capsys, *arguments, "--min-df", 1)
     texts = [text for text, _ in TEXTS]
     settings = {"min_df": 1, "max_df": 0.5, "lowercase": False}
@@ -119,7 +121,7 @@ def test_named_corpora_and_their_halves_are_counted(tmp_path, capsys):
 def test_matrices_are_counted_with_and_without_words(tmp_path, capsys):
     matrix = sp.csr_matrix(np.random.default_rng(0).poisson(1.0, (20, 6)))
     sp.save_npz(tmp_path / "counts.npz", matrix)
-    arguments = (tmp_path / "counts.npz", "--out", tmp_path / "out")
+    arguments = (tmp_path / "counts.npz", "--out", tmp_path / "out", "--force")
     stored, _ = counted(capsys, *arguments)
     assert stored.vocabulary is None
     np.testing.assert_array_equal(stored[:].toarray(), matrix.toarray())

@@ -165,8 +165,8 @@ def test_other_kinds_get_one_sentence(saved, documents, tmp_path, capsys):
     fit = ("classifier", "fit", saved / "SMM", documents, "--kind", "glc")
     succeed(capsys, *fit, "--out", clf)
     known = "none of the models that docsigma knows: BayesianSMM, NVDM, SMM"
+    assert "glc" in succeed(capsys, "info", clf)
     commands = [
-        ("info",),
         ("topics",),
         ("perplexity", documents),
         ("embed", documents, "--out", tmp_path / "out.npz"),

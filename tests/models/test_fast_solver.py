@@ -139,6 +139,7 @@ def test_empty_documents_in_training_do_no_harm(counts):
     assert np.isfinite(alone.components_).all()
 
 
+@pytest.mark.filterwarnings("ignore:.* is more than the .* documents")
 @pytest.mark.parametrize(
     "shape",
     [(10, 200), (100, 8), (1, 200), (100, 1), (1, 1), (3, 3)],

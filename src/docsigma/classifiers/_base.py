@@ -136,11 +136,9 @@ class BaseGaussianClassifier(BaseClassifier):
                 f"`y` has the class {labels.classes[known][0]!s}, which the model "
                 "already knows"
             )
-        if (labels.classes.dtype.kind in "US") != (self.classes_.dtype.kind in "US"):
-            raise InputError(
-                f"`y` has labels of type {labels.classes.dtype}, but the model's are "
-                f"of type {self.classes_.dtype}"
-            )
+        new, old = (_kind_of_labels(c) for c in (labels.classes, self.classes_))
+        if new != old:
+            raise InputError(f"`y` has {new} as labels, but the model's are {old}")
         weights = np.concatenate([self.class_weight_, labels.class_weights])
         prior = extend_priors(self.priors, self.class_prior_, weights, priors)
         means = self._estimate_means(documents, labels)
@@ -175,3 +173,9 @@ class BaseGaussianClassifier(BaseClassifier):
         check_is_fitted(self)
         by_class, _ = self._log_densities(self._documents(X))
         return np.asarray(by_class + self.log_prior_, dtype=np.float64)
+
+
+def _kind_of_labels(classes: NDArray[Any]) -> str:
+    """Return what labels are; strings in an array of objects, as of pandas, too."""
+    strings = classes.dtype.kind in "US" or all(isinstance(c, str) for c in classes)
+    return "strings" if strings else "numbers"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Any
 
 
@@ -13,6 +14,8 @@ def main(arguments: list[str] | None = None) -> None:
     130: stopped by Ctrl-C.
     """
     try:
+        import rich  # noqa: F401 # typer does without, our tables do not
+
         from docsigma.cli.app import app
     except ImportError as error:
         if error.name not in {"typer", "rich", "click"}:
@@ -27,8 +30,10 @@ def main(arguments: list[str] | None = None) -> None:
     # Of click, or of the copy that typer brings, as the version has it.
     wrong_option: Any = typer.BadParameter.__base__
     try:
-        # Not alone: typer would draw a box around a wrong option.
-        status = app(arguments, prog_name="docsigma", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            # Not alone: typer would draw a box around a wrong option.
+            status = app(arguments, prog_name="docsigma", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         print("docsigma: stopped", file=sys.stderr)
         sys.exit(130)
@@ -48,6 +53,10 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(error.format_message())
     else:
         sys.exit(status or 0)
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"docsigma: {message}", file=sys.stderr)
 
 
 def _fail(sentence: str) -> None:

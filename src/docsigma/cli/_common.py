@@ -53,6 +53,9 @@ DocumentsArgument = Annotated[
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Overwrite what --out names, if it exists.")
+]
 
 
 @dataclass(frozen=True)
@@ -311,8 +314,16 @@ def check_positive(option: str, value: int) -> None:
         raise InputError(f"{option} must be 1 or more, got {value}")
 
 
-def check_writable(path: Path, *, folder: bool = False) -> None:
-    """Refuse an output that cannot be written, before any work is done."""
+def check_writable(
+    path: Path, *inputs: str | Path | None, folder: bool = False, force: bool = False
+) -> None:
+    """Refuse an output that cannot be written, before any work is done.
+
+    Nor may it be one of the `inputs` or, without `force`, exist already.
+    """
+    for name in inputs:
+        if name is not None and path.exists() and _is_same_file(path, name):
+            raise InputError(f"--out {path} is an input of this command: give another")
     parent = path.absolute().parent
     if not parent.is_dir():
         raise InputError(f"cannot write {path}: there is no folder {parent}")
@@ -322,6 +333,18 @@ def check_writable(path: Path, *, folder: bool = False) -> None:
         check_replaceable(path)
     elif path.is_dir():
         raise InputError(f"cannot write {path}: it is a folder")
+    occupied = any(path.iterdir()) if path.is_dir() else path.exists()
+    if occupied and not force:
+        raise InputError(
+            f"{path} exists already: --force overwrites it, or give --out another name"
+        )
+
+
+def _is_same_file(path: Path, name: str | Path) -> bool:
+    try:
+        return path.samefile(name)
+    except (OSError, ValueError):
+        return False
 
 
 def make_folder(folder: Path) -> None:

@@ -73,7 +73,7 @@ def _write_parquet(path: Path, blocks: Blocks) -> None:
 _WRITERS = {".parquet": _write_parquet, ".npz": _write_npz, ".jsonl": _write_jsonl}
 
 
-def check_table(path: Path) -> None:
+def check_table(path: Path, *inputs: str | Path, force: bool) -> None:
     """Refuse an output that cannot be written, before any work is done."""
     if path.suffix not in _WRITERS:
         raise InputError(
@@ -86,7 +86,7 @@ def check_table(path: Path) -> None:
             raise InputError(
                 "writing .parquet needs pyarrow: pip install docsigma[tables]"
             ) from error
-    _common.check_writable(path)
+    _common.check_writable(path, *inputs, force=force)
 
 
 def write_table(path: Path, blocks: Blocks) -> None:

@@ -35,6 +35,7 @@ def fit(
         str, option("glcu (uses the variances), or glc or lr (means only).")
     ] = "glcu",
     reader: _common.DocumentOptions,
+    force: _common.Force = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Train a classifier on labelled documents and write it to a folder.
@@ -46,7 +47,7 @@ def fit(
     from docsigma.classifiers.topic_classifier import KINDS, TopicClassifier
 
     check_choice("--kind", kind, KINDS)
-    _common.check_writable(out, folder=True)
+    _common.check_writable(out, model, docs, folder=True, force=force)
     smm = _common.load_model(model)
     source = reader.count(docs, smm)
     n_documents, counts = len(source.counts), source.counts
@@ -74,6 +75,7 @@ def predict(
     out: Annotated[Path, option("File: .parquet, .npz or .jsonl.")],
     *,
     reader: _common.DocumentOptions,
+    force: _common.Force = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Write a label, and how sure it is, for each document.
@@ -86,7 +88,7 @@ def predict(
     from docsigma.classifiers.topic_classifier import TopicClassifier
     from docsigma.posterior import GaussianPosterior
 
-    check_table(out)
+    check_table(out, clf, docs, force=force)
     classifier = TopicClassifier.load(clf)
     source = reader.count(docs, classifier.model)
     n_tokens = source.counts.n_tokens.astype(np.int64)
@@ -194,7 +196,12 @@ def evaluate(
     }
     if plots is not None:
         report["plots"] = _plots(
-            plots, log_proba, labels, classes, source.counts.n_tokens[chosen]
+            plots,
+            classifier.kind.upper(),
+            log_proba,
+            labels,
+            classes,
+            source.counts.n_tokens[chosen],
         )
     shown = {
         "documents": len(labels),
@@ -217,7 +224,7 @@ def evaluate(
 
 
 def _plots(
-    folder: Path, log_proba: Any, labels: Any, classes: Any, n_tokens: Any
+    folder: Path, name: str, log_proba: Any, labels: Any, classes: Any, n_tokens: Any
 ) -> list[str]:
     import numpy as np
 
@@ -228,10 +235,12 @@ def _plots(
     proba = np.exp(log_proba)
     figures = {
         "reliability.png": plots.plot_reliability(proba, labels, classes=classes),
-        "risk_coverage.png": plots.plot_risk_coverage(proba, labels, classes=classes),
+        "risk_coverage.png": plots.plot_risk_coverage(
+            {name: proba}, labels, classes=classes
+        ),
         "confusion.png": plots.plot_confusion_matrix(proba, labels, classes=classes),
         "cross_entropy_by_length.png": plots.plot_cross_entropy_by_length(
-            log_proba, labels, n_tokens, classes=classes
+            {name: log_proba}, labels, n_tokens, classes=classes
         ),
     }
     return save_figures(figures, folder)

@@ -46,6 +46,7 @@ def count(
         Path | None, option("TOML file of settings, as for `fit`.")
     ] = None,
     reader: _common.DocumentOptions,
+    force: _common.Force = False,
     quiet: _common.Quiet = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
@@ -61,7 +62,8 @@ def count(
     from docsigma.counts import CountsWriter, DiskCounts
 
     counting = read_settings(asdict(words_to_keep), config).counting
-    _common.check_writable(out, folder=True)
+    inputs = (docs, vocabulary, config)
+    _common.check_writable(out, *inputs, folder=True, force=force)
     bar = not (quiet or as_json) and sys.stderr.isatty()
     started = time.perf_counter()
     n_tokens = n_unknown = n_empty = 0

@@ -24,7 +24,7 @@ def demo(
     from docsigma.experiments.demo import run_demo
 
     _common.make_folder(out)
-    _common.check_writable(out / "model", folder=True)
+    _common.check_writable(out / "model", folder=True, force=True)
     result = run_demo(
         out,
         n_components=components,

@@ -22,6 +22,7 @@ def embed(
     *,
     reader: _common.DocumentOptions,
     device: Annotated[str | None, option("cpu, cuda or auto.")] = None,
+    force: _common.Force = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Infer the Gaussian of each document and write it to a file.
@@ -31,7 +32,7 @@ def embed(
     folder that `count` wrote are embedded and written in blocks; only .npz holds all
     of them in memory.
     """
-    check_table(out)
+    check_table(out, model, docs, force=force)
     smm = _common.load_model(model, device)
     report = {"file": str(out)} | _embed(smm, reader.count(docs, smm), out)
     variance = report["mean_total_variance"]

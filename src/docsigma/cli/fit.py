@@ -97,6 +97,7 @@ def fit(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the last checkpoint.")
     ] = False,
+    force: _common.Force = False,
     quiet: _common.Quiet = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
@@ -112,7 +113,8 @@ def fit(
 
     settings = read_settings(asdict(flags) | asdict(words_to_keep), config)
     settings.model.setdefault("random_state", 0)
-    _common.check_writable(out, folder=True)
+    inputs = (corpus, config, reader.vocabulary)
+    _common.check_writable(out, *inputs, folder=True, force=force or resume)
     bar = not (quiet or as_json) and sys.stderr.isatty()
     model = BayesianSMM(**{**settings.model, "verbose": bar})
     model._validate_params()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from docsigma.cli import _common
 
+if TYPE_CHECKING:
+    from docsigma.models._count_model import CountModel
+
 
 def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
-    """Print what a model folder holds."""
-    smm = _common.load_model(model)
+    """Print what a folder of `fit` or `classifier fit` holds."""
+    smm, about = _load(model)
     last = smm.history_[-1]
     parameters = smm.get_params(deep=False)
     parameters = {k: _plain(v) for k, v in parameters.items() if k != "verbose"}
@@ -26,6 +30,7 @@ def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
         "sparsity": float((smm.components_ == 0).mean()),
         "training_seconds": last["seconds"],
         "parameters": parameters,
+        **about,
     }
     words = _common.number(smm.n_features_in_, 0)
     known = "known" if smm.vocabulary_ is not None else "not known"
@@ -43,7 +48,26 @@ def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
         "loadings that are zero": f"{100 * report['sparsity']:.1f} %",
     }
     rows |= {name: str(value) for name, value in parameters.items()}
+    if about:
+        rows["classifier on its embeddings"] = about["classifier"]
+        rows["classes"] = f"{about['n_classes']}: {', '.join(about['classes'][:5])}"
+        rows["classes"] += ", ..." if about["n_classes"] > 5 else ""
     _common.print_report(report, as_json, f"{report['kind']} in {model}", rows)
+
+
+def _load(folder: Path) -> tuple[CountModel, dict[str, Any]]:
+    """Read a model and, where a classifier is kept with it, what that is."""
+    from docsigma.classifiers import TopicClassifier
+    from docsigma.models.registry import restore_model
+    from docsigma.persistence import read_model
+
+    stored = read_model(folder)
+    if stored.kind != TopicClassifier.__name__:
+        return restore_model(stored, folder), {}
+    topics = TopicClassifier.load(folder)
+    classes = [str(name) for name in topics.classes_]
+    about = {"classifier": topics.kind, "n_classes": len(classes), "classes": classes}
+    return topics.model, about
 
 
 def _plain(value: object) -> Any:

@@ -47,6 +47,8 @@ def topics(
     groups = cluster_documents(smm, means if q is None else q, clusters, words)
     if as_json:
         rows_json = [asdict(g) | {"nearest": source.ids(g.nearest)} for g in groups]
+        for row in rows_json:
+            del row["members"]
         _common.print_json({"clusters": rows_json})
         return
     spread = [] if q is None else [">variance"]

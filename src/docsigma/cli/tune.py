@@ -44,6 +44,7 @@ def tune(
     solver: Annotated[str, option("Training algorithm.")] = "fast",
     device: Annotated[str, option("Where models are trained.")] = "auto",
     seed: Annotated[int, option("Decides the whole search.")] = 0,
+    force: _common.Force = False,
 ) -> None:
     """Search K, l1, the prior's precision and weights; it can be stopped."""
     from docsigma.corpora import load_corpus
@@ -63,7 +64,9 @@ def tune(
     )
     if out.suffix == ".journal":
         raise InputError(f"--out {out} is the name of a journal: call it .json")
-    _common.check_writable(out)
+    journal = out.with_suffix(".journal")
+    # A search whose trials are there goes on.
+    _common.check_writable(out, corpus, force=force or journal.exists())
     if is_counts_folder(corpus) and not window:
         stored = DiskCounts(corpus)
         counts = stored[:]
@@ -76,7 +79,6 @@ def tune(
     if found is not None and (objective != "perplexity" or None not in found):
         rows, known = _common.labelled_rows(found, counts.shape[0], corpus)
         counts, labels = counts[rows], known.tolist()
-    journal = out.with_suffix(".journal")
     started, before = time.perf_counter(), gpu_work()
     with _common.going_on(f"the trials that are done are in {journal}"):
         best = search(

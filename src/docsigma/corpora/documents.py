@@ -165,7 +165,7 @@ def _of(source: str) -> str:
     return f" of {source}" if source else ""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Corpus:
     """Documents to learn from and documents to test on.
 
@@ -182,8 +182,7 @@ class Corpus:
     --------
     >>> documents = Documents(["a", "b"], texts=["sun", "rain"])
     >>> Corpus("weather", train=documents[:1], test=documents[1:])
-    Corpus(name='weather', train=Documents(1 texts), test=Documents(1 texts), \
-description='', truth=None)
+    Corpus('weather', train=Documents(1 texts), test=Documents(1 texts))
     """
 
     name: str
@@ -191,3 +190,6 @@ description='', truth=None)
     test: Documents
     description: str = ""
     truth: SyntheticTruth | None = None
+
+    def __repr__(self) -> str:
+        return f"Corpus({self.name!r}, train={self.train}, test={self.test})"

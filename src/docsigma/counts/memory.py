@@ -115,9 +115,22 @@ def estimator_counts(
                 f"expecting {estimator.n_features_in_} features as input"
             )
         return X
+    _refuse_texts(estimator, X)
     checked: Any = validate_data(estimator, X, accept_sparse="csr", reset=reset)
     check_non_negative(checked, type(estimator).__name__)
     wide = (checked.dtype if like is None else like) == np.float64
     matrix = sparse.csr_matrix(checked, dtype=np.float64 if wide else np.float32)
     matrix.sum_duplicates()
     return MemoryCounts(matrix)
+
+
+def _refuse_texts(estimator: BaseEstimator, X: Any) -> None:
+    kind = getattr(getattr(X, "dtype", None), "kind", "O")
+    if sparse.issparse(X) or kind not in "OUST" or not hasattr(X, "__len__"):
+        return
+    first = X if isinstance(X, str) else next(iter(X), None) if len(X) else None
+    if isinstance(first, str):
+        raise InputError(
+            f"`X` must be word counts for {type(estimator).__name__}, got texts: count "
+            "them with CountVectorizer, or give them to DocumentEmbedder"
+        )

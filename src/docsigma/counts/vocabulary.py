@@ -450,6 +450,11 @@ class WordFrequencies:
         limit = self.limits["max_features"]
         low, high = self._share("min_df"), self._share("max_df")
         words = sorted(w for w, n in self._documents.items() if low <= n <= high)
+        if not words and low > self.n_documents:
+            raise InputError(
+                f"no word can be in `min_df`={low:g} documents: there "
+                f"{'is only 1' if self.n_documents == 1 else f'are {self.n_documents}'}"
+            )
         if not words:
             raise InputError(
                 f"no vocabulary from {self.n_documents} texts with "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from tqdm.auto import tqdm
 
-from docsigma._devices import choose_device
+from docsigma._devices import check_memory, choose_device
 from docsigma.counts import Vocabulary
 from docsigma.counts.memory import estimator_counts
 from docsigma.counts.sorted_counts import log_unigram
@@ -49,6 +50,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """
 
     tol: float
+    n_components: int
     output: str
     device: str
     random_state: int | np.random.RandomState | None
@@ -166,9 +168,25 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise InputError(
                 f"the {counts.shape[0]} documents hold no word: every count is zero"
             )
+        self._check_size(*counts.shape)
         self.training_log_unigram_ = log_unigram(counts.word_totals)
         state = check_random_state(self.random_state)
         return counts, int(state.randint(np.iinfo(np.int32).max))
+
+    def _check_size(self, n_documents: int, n_features: int) -> None:
+        """Refuse more components than memory holds; warn of more than documents."""
+        k = self.n_components
+        # Words with both moments of their optimiser, and documents' means and spreads.
+        numbers = 3 * n_features * k + 2 * n_documents * k
+        what = f"`n_components`={k} for {n_documents} documents and {n_features} words"
+        check_memory(4 * numbers, choose_device(self.device), what)
+        if k > n_documents:
+            warnings.warn(
+                f"`n_components`={k} is more than the {n_documents} documents: fewer "
+                "say as much",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _empty(self, like: Counts | NDArray[Any]) -> torch.Tensor:
         """Return an empty tensor of the dtype and the device to train in."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,12 +81,15 @@ class Cluster:
         The documents nearest to the centre.
     mean_total_variance : float or None
         How unsure the members are, on average; None if the documents are points.
+    members : ndarray of int
+        The documents.
     """
 
     size: int
     words: list[str]
     nearest: list[int]
     mean_total_variance: float | None
+    members: NDArray[np.intp] = field(repr=False)
 
 
 def describe_dimensions(model: CountModel, n_words: int = 10) -> list[Dimension]:
@@ -155,5 +158,5 @@ def cluster_documents(
         if total_variance is not None:
             spread = float(total_variance[members].mean())
         named = _strongest(lift, words, n_words)
-        result.append(Cluster(len(members), named, nearest, spread))
+        result.append(Cluster(len(members), named, nearest, spread, members))
     return sorted(result, key=lambda cluster: -cluster.size)

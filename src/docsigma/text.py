@@ -1,0 +1,273 @@
+"""Raw text in: the embedder and the classifier that take strings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+    clone,
+)
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from docsigma.counts import Vocabulary
+from docsigma.exceptions import InputError
+from docsigma.models import BayesianSMM, load_model
+from docsigma.models.topics import cluster_documents
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from docsigma.models._count_model import CountModel
+    from docsigma.posterior import GaussianPosterior
+
+
+class Topic(NamedTuple):
+    """A group of documents that lie together, as one row of a table."""
+
+    topic: int
+    size: int
+    words: list[str]
+    documents: list[str]
+
+
+def as_texts(texts: Iterable[object]) -> list[str]:
+    """Return a column of texts as a list.
+
+    Parameters
+    ----------
+    texts : list, tuple or array of str, or a column of pandas, polars or Arrow
+        The documents.
+
+    Raises
+    ------
+    InputError
+        If it is one string or a table, or an entry is missing or no string; the
+        sentence names the row.
+
+    Examples
+    --------
+    >>> as_texts(np.array(["sun", "rain"]))
+    ['sun', 'rain']
+    """
+    kind = type(texts).__name__
+    if getattr(texts, "ndim", 1) != 1 or hasattr(texts, "columns"):
+        raise InputError(
+            f"`texts` must be one column of strings, got a {kind} of several: pick "
+            'one, as in table["text"]'
+        )
+    if isinstance(texts, (str, bytes)) or not hasattr(texts, "__iter__"):
+        raise InputError(f"`texts` must be a list or a column of strings, got {kind}")
+    for method in ("to_pylist", "to_list", "tolist"):
+        if hasattr(texts, method):
+            texts = getattr(texts, method)()
+            break
+    found = []
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            given = "nothing" if text is None or text != text else type(text).__name__
+            raise InputError(f"row {row} of `texts` must be a string, got {given}")
+        found.append(text)
+    return found
+
+
+class DocumentEmbedder(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    """Texts in, Gaussians out: vocabulary and model together.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Dimensions of the embeddings.
+    min_df, max_df : int or float, default=2 and 1.0
+        Keep words in at least, at most, that many documents (int) or that share of
+        the documents (float).
+    max_features : int, default=None
+        Keep only that many words, the most frequent ones.
+    stop_words : "english", list of str or None, default=None
+        Words to leave out.
+    ngram_range : tuple of two ints, default=(1, 1)
+        Count single words, pairs, ...
+    model : estimator, default=None
+        What learns from the counts; None means a :class:`~docsigma.BayesianSMM`. Its
+        parameters stay as they are, except for those that have a name here.
+    output : {"mean", "mean_variance"}, default="mean"
+        What `transform` returns.
+    device : str, default="auto"
+        Where to compute: ``"cpu"``, ``"cuda"``, or a GPU if there is one.
+    random_state : int, RandomState or None, default=None
+        Decides all draws.
+    verbose : bool, default=False
+        Whether a progress bar is shown.
+
+    Attributes
+    ----------
+    model_ : BayesianSMM
+        The fitted model; it knows its words (``model_.vocabulary_``).
+
+    Examples
+    --------
+    >>> texts = ["sun and rain", "rain and wind", "bread and salt", "salt and butter"]
+    >>> embedder = DocumentEmbedder(2, random_state=0).fit(texts)
+    >>> q = embedder.posterior(["rain", "wind, rain and snow"])
+    >>> q.mean.shape, q.n_tokens
+    ((2, 2), array([1., 2.]))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "model": [BaseEstimator, None],
+        "output": [StrOptions({"mean", "mean_variance"})],
+    }
+
+    model_: CountModel
+
+    def __init__(
+        self,
+        n_components: int = 100,
+        *,
+        min_df: float = 2,
+        max_df: float = 1.0,
+        max_features: int | None = None,
+        stop_words: str | list[str] | None = None,
+        ngram_range: tuple[int, int] = (1, 1),
+        model: BaseEstimator | None = None,
+        output: str = "mean",
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.min_df = min_df
+        self.max_df = max_df
+        self.max_features = max_features
+        self.stop_words = stop_words
+        self.ngram_range = ngram_range
+        self.model = model
+        self.output = output
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Iterable[object], y: object = None) -> Self:  # noqa: ARG002
+        """Choose the words, and learn the model from their counts.
+
+        Parameters
+        ----------
+        X : list or column of str
+            The documents.
+        y : ignored
+            For scikit-learn.
+
+        Returns
+        -------
+        self
+        """
+        vocabulary, counted = Vocabulary.fit_count(
+            as_texts(X),
+            min_df=self.min_df,
+            max_df=self.max_df,
+            max_features=self.max_features,
+            stop_words=self.stop_words,
+            ngram_range=self.ngram_range,
+        )
+        model = BayesianSMM() if self.model is None else clone(self.model)
+        names = {"n_components", "output", "device", "random_state", "verbose"}
+        shared = names & set(model.get_params(deep=False))
+        model.set_params(**{name: getattr(self, name) for name in shared})
+        self.model_ = model.fit(counted.counts).set_vocabulary(vocabulary)
+        return self
+
+    def posterior(self, X: Iterable[object]) -> GaussianPosterior:
+        """Return the Gaussian of each document.
+
+        A document with no known word gets the prior.
+        """
+        return self.model_.posterior(self._counts(X))
+
+    def transform(self, X: Iterable[object]) -> NDArray[Any]:
+        """Return the means of the documents, or means and variances (see `output`)."""
+        return self.model_.transform(self._counts(X))
+
+    def clusters(self, X: Iterable[object], n_clusters: int = 10) -> NDArray[np.intp]:
+        """Return the number of the group of each document; group 0 is the largest."""
+        groups = self._groups(as_texts(X), n_clusters, 1)
+        result = np.empty(sum(len(group.members) for group in groups), dtype=np.intp)
+        for number, group in enumerate(groups):
+            result[group.members] = number
+        return result
+
+    def topics(
+        self, X: Iterable[object], n_topics: int = 10, n_words: int = 8
+    ) -> list[Topic]:
+        """Return what groups of the documents are about, largest group first.
+
+        ``pandas.DataFrame(embedder.topics(texts))`` makes a table of it.
+
+        Returns
+        -------
+        list of Topic
+            Its number, its size, the words that are likelier in it, and its three most
+            typical documents.
+        """
+        texts = as_texts(X)
+        return [
+            Topic(
+                number, group.size, group.words, [texts[row] for row in group.nearest]
+            )
+            for number, group in enumerate(self._groups(texts, n_topics, n_words))
+        ]
+
+    def _groups(self, texts: list[str], n_groups: int, n_words: int) -> list[Any]:
+        model = self.model_
+        embedded = (model.transform if model.gives_points else model.posterior)(
+            self._counts(texts)
+        )
+        return cluster_documents(model, embedded, n_groups, n_words)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the model and its words to a folder, as ``docsigma fit`` does."""
+        check_is_fitted(self)
+        self.model_.save(folder)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Read a folder that :meth:`save` or ``docsigma fit`` wrote."""
+        model = load_model(folder)
+        if model.vocabulary_ is None:
+            raise InputError(
+                f"the model in {folder} does not know its words: it can embed counts "
+                "but no texts"
+            )
+        embedder = cls(model.n_components, output=model.output, device=model.device)
+        embedder.model_ = model
+        return embedder
+
+    def _counts(self, X: Iterable[object]) -> Any:
+        check_is_fitted(self)
+        assert self.model_.vocabulary_ is not None
+        return self.model_.vocabulary_.count(as_texts(X)).counts
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.model_._n_features_out
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
+        """Return the names of the columns of :meth:`transform`."""
+        check_is_fitted(self)
+        return self.model_.get_feature_names_out(input_features)

@@ -202,7 +202,7 @@ def test_priors_of_added_classes(rule, given, expected):
     ("y", "priors", "sentence"),
     [
         ([1], None, "class 1, which the model already knows"),
-        (["x"], None, "labels of type <U1, but the model's are of type int64"),
+        (["x"], None, "strings as labels, but the model's are numbers"),
         ([2], [0.2, 0.3], r"shape \(2,\), but there are 1 new classes"),
         ([2], [1.0], "add up to less than 1, got the sum 1.0"),
         ([2, 3], None, "`y` has 2 labels, but `X` has 1 documents"),

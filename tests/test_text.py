@@ -5,6 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
@@ -127,6 +128,20 @@ def test_counts_are_refused_as_texts_and_texts_as_counts(documents):
         for texts in (documents.texts[:5], pd.Series(documents.texts[:5])):
             with pytest.raises(InputError, match="got texts: .* DocumentEmbedder"):
                 model.fit(texts)
+
+
+def test_a_table_of_counts_is_not_taken_for_texts():
+    counts = np.random.default_rng(0).poisson(1.0, (30, 4))
+    table = pd.DataFrame(counts, columns=["sun", "rain", "wind", "hail"])
+    model = BayesianSMM(2, max_iter=2, **QUICK).fit(table)
+    assert model.feature_names_in_.tolist() == list(table.columns)
+    model.fit(counts.tolist())
+
+
+@pytest.mark.parametrize("method", ["posterior", "transform", "topics", "clusters"])
+def test_an_embedder_that_is_not_fitted_says_so(method):
+    with pytest.raises(NotFittedError):
+        getattr(DocumentEmbedder(2), method)(["sun"])
 
 
 @pytest.mark.parametrize("n", [1, 3])

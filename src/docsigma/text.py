@@ -198,11 +198,13 @@ class DocumentEmbedder(
 
         A document with no known word gets the prior.
         """
-        return self.model_.posterior(self._counts(X))
+        counts = self._counts(X)
+        return self.model_.posterior(counts)
 
     def transform(self, X: Iterable[object]) -> NDArray[Any]:
         """Return the means of the documents, or means and variances (see `output`)."""
-        return self.model_.transform(self._counts(X))
+        counts = self._counts(X)
+        return self.model_.transform(counts)
 
     def clusters(self, X: Iterable[object], n_clusters: int = 10) -> NDArray[np.intp]:
         """Return the number of the group of each document; group 0 is the largest."""
@@ -234,11 +236,9 @@ class DocumentEmbedder(
         ]
 
     def _groups(self, texts: list[str], n_groups: int, n_words: int) -> list[Any]:
-        model = self.model_
-        embedded = (model.transform if model.gives_points else model.posterior)(
-            self._counts(texts)
-        )
-        return cluster_documents(model, embedded, n_groups, n_words)
+        counts, model = self._counts(texts), self.model_
+        embed = model.transform if model.gives_points else model.posterior
+        return cluster_documents(model, embed(counts), n_groups, n_words)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the model and its words to a folder, as ``docsigma fit`` does."""

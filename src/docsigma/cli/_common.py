@@ -299,7 +299,7 @@ def _check_same_words(model: CountModel, counts: DiskCounts) -> None:
 
 @contextlib.contextmanager
 def going_on(kept: str) -> Iterator[None]:
-    """Say on Ctrl-C what was kept, for a command that can go on."""
+    """Print on Ctrl-C what was kept, for a command that can be run again to go on."""
     try:
         yield
     except KeyboardInterrupt:

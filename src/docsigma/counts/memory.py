@@ -125,10 +125,13 @@ def estimator_counts(
 
 
 def _refuse_texts(estimator: BaseEstimator, X: Any) -> None:
-    kind = getattr(getattr(X, "dtype", None), "kind", "O")
-    if sparse.issparse(X) or kind not in "OUST" or not hasattr(X, "__len__"):
+    if isinstance(X, str):
+        first: object = X
+    elif getattr(X, "ndim", 1) != 1 or not hasattr(X, "__iter__"):
+        # A matrix; of a table of counts an iterator would return the names of columns.
         return
-    first = X if isinstance(X, str) else next(iter(X), None) if len(X) else None
+    else:
+        first = next(iter(X), None)
     if isinstance(first, str):
         raise InputError(
             f"`X` must be word counts for {type(estimator).__name__}, got texts: count "

@@ -52,7 +52,7 @@ class CountedDocuments:
 
     @classmethod
     def of(cls, counts: sparse.csr_matrix) -> CountedDocuments:
-        """Take counts of which no token is left out, and check them."""
+        """Check counts of which no token is left out, and return them as such."""
         checked = check_counts(counts)
         return cls(checked, _row_sums(checked), np.zeros(checked.shape[0], np.int64))
 

@@ -81,7 +81,7 @@ class Judge:
 def _slopes(model: Model, q: DiagonalGaussians, noise: Tensor) -> Tensor:
     points = q.points(noise)
     flat = points.flatten(0, 1)
-    moments = softmax_moments(flat, model.columns, model.bias, first=True)
+    moments = softmax_moments(flat, model.loadings, model.bias, first=True)
     return moments.first.view_as(points)
 
 

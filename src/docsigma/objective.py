@@ -18,16 +18,32 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-import torch
-from torch import Tensor
-
 from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from docsigma.kernels import SoftmaxMoments
     from docsigma.likelihoods import Likelihood
     from docsigma.posteriors import Gaussians, PosteriorFamily
     from docsigma.priors import PriorTensors
+
+
+class WordSpread(NamedTuple):
+    r"""Variances of word loadings, :math:`t_{jk} \sim N(M_{jk}, S_{jk}^2)`.
+
+    Attributes
+    ----------
+    variance : Tensor of shape (V, K)
+        :math:`S^2`.
+    second_moment : Tensor of shape (K,)
+        :math:`E[w^2]` over the training tokens. Variances add
+        :math:`\tfrac12\sum_k S_{jk}^2 w_k^2` to a word's logit; what that is on the
+        average is taken off m, so that a word keeps its share.
+    """
+
+    variance: Tensor
+    second_moment: Tensor
 
 
 @dataclass(frozen=True)
@@ -36,65 +52,43 @@ class Model:
 
     Attributes
     ----------
-    columns : Tensor of shape (V, K) or (V, 2 K)
-        The loadings T; for loadings with a spread their means and variances side by
-        side, :math:`[M, S^2]`, with which the expected logits are
-        :math:`m + M w + \tfrac12 S^2 w^2`.
+    loadings : Tensor of shape (V, K)
+        T, or its mean M.
     bias : Tensor of shape (V,)
         The log uni-gram m.
     likelihood : Likelihood
         How counts come about.
     prior : PriorTensors
         The prior over embeddings.
-    quadratic : bool
-        Whether `columns` has variances.
+    words : WordSpread or None
+        How sure the loadings are, if that is known. Posteriors of documents are found
+        at the mean; the evidence of documents is an expectation over T.
     """
 
-    columns: Tensor
+    loadings: Tensor
     bias: Tensor
     likelihood: Likelihood
     prior: PriorTensors
-    quadratic: bool = False
+    words: WordSpread | None = None
 
     @property
     def n_components(self) -> int:
         """K."""
-        return int(self.columns.shape[1]) // (1 + self.quadratic)
-
-    @property
-    def loadings(self) -> Tensor:
-        """The mean loadings, of shape (V, K)."""
-        return self.columns[:, : self.n_components] if self.quadratic else self.columns
+        return int(self.loadings.shape[1])
 
     def to(self, like: Tensor) -> Model:
         """Return the model in another dtype or on another device."""
         prior = type(self.prior)(self.prior.gaussian, like)
-        columns, bias = self.columns.to(like), self.bias.to(like)
-        return Model(columns, bias, self.likelihood, prior, self.quadratic)
+        loadings, bias = self.loadings.to(like), self.bias.to(like)
+        return Model(loadings, bias, self.likelihood, prior, self.words)
 
 
-def augmented(points: Tensor, quadratic: bool) -> Tensor:
-    """Return what multiplies a model's columns: ``w``, or ``[w, w**2 / 2]``."""
-    if not quadratic:
-        return points
-    return torch.cat([points, 0.5 * points * points], dim=1)
-
-
-def chained(first: Tensor, points: Tensor, quadratic: bool) -> Tensor:
-    """Turn the mean of a model's columns into the gradient of the lse in w."""
-    if not quadratic:
-        return first
-    k = points.shape[1]
-    return first[:, :k] + first[:, k:] * points
-
-
-def drawn_spread(moments: SoftmaxMoments, k: int, quadratic: bool) -> Tensor:
+def drawn_spread(moments: SoftmaxMoments) -> Tensor:
     """Return the diagonal of minus the lse's second derivative in w, at points."""
     assert moments.first is not None
     assert moments.second is not None
-    first, second = moments.first[:, :k], moments.second[:, :k]
-    spread = (second - first * first).clamp_(min=0)
-    return spread + moments.first[:, k:] if quadratic else spread
+    first, second = moments.first, moments.second
+    return (second - first * first).clamp_(min=0)
 
 
 class LseTerms(NamedTuple):
@@ -123,20 +117,14 @@ class ExpectedLse:
     :math:`E_{\hat\theta}[t]` in the mean and half of
     :math:`\mathrm{Cov}_{\hat\theta}(t)` in the covariance. With the family's word
     features, ``[t, t**2]`` for a diagonal covariance, it is the one primitive.
-
-    Loadings that have variances add :math:`\tfrac12 S_j^2 E_q[w^2]` to the exponents.
     """
 
     def __init__(
         self, model: Model, family: PosteriorFamily, workspace: Workspace | None = None
     ) -> None:
         self.family = family
-        self.quadratic = model.quadratic
         self.workspace = Workspace() if workspace is None else workspace
-        k = model.n_components
         features = family.word_features(model.loadings)
-        if model.quadratic:
-            features = torch.cat([features, model.columns[:, k:]], dim=1)
         self.words = SoftmaxWords(features, model.bias)
 
     def with_words(self, words: SoftmaxWords) -> ExpectedLse:
@@ -148,12 +136,8 @@ class ExpectedLse:
     def __call__(self, q: Gaussians, centre: Tensor) -> LseTerms:
         """Evaluate the bound at posteriors `q`, centred at `centre`."""
         k = q.mean.shape[1]
-        inputs = q.tilted(centre)
-        if self.quadratic:
-            second_moment = q.mean * q.mean + q.variance
-            inputs = torch.cat([inputs, 0.5 * second_moment], dim=1)
         moments = softmax_moments(
-            inputs,
+            q.tilted(centre),
             self.words,
             first=True,
             second=self.family.second_moments,
@@ -162,12 +146,7 @@ class ExpectedLse:
         assert moments.first is not None
         first = moments.first[:, :k]
         value = moments.lse.double() + 0.5 * q.square(centre)
-        spread = self.family.spread(moments, k)
-        if not self.quadratic:
-            return LseTerms(value, first, first, spread)
-        own = moments.first[:, -k:]
-        spread = spread + self.family.from_diagonal(own)
-        return LseTerms(value, first, first + own * q.mean, spread)
+        return LseTerms(value, first, first, self.family.spread(moments, k))
 
 
 class SampledLse:
@@ -179,8 +158,7 @@ class SampledLse:
 
     def __init__(self, model: Model, noise: Tensor) -> None:
         self.noise = noise
-        self.quadratic = model.quadratic
-        self.words = SoftmaxWords(model.columns, model.bias)
+        self.words = SoftmaxWords(model.loadings, model.bias)
         self.workspace = Workspace()
 
     def __call__(self, q: Gaussians, centre: Tensor) -> LseTerms:  # noqa: ARG002
@@ -188,20 +166,13 @@ class SampledLse:
         n, k = q.mean.shape
         points = q.points(self.noise).reshape(-1, k)
         moments = softmax_moments(
-            augmented(points, self.quadratic),
-            self.words,
-            second=True,
-            workspace=self.workspace,
+            points, self.words, second=True, workspace=self.workspace
         )
-        spread = drawn_spread(moments, k, self.quadratic)
+        spread = drawn_spread(moments)
         assert moments.first is not None
-        slope = chained(moments.first, points, self.quadratic)
-        return LseTerms(
-            moments.lse.double().view(n, -1).mean(dim=1),
-            moments.first[:, :k].view(n, -1, k).mean(dim=1),
-            slope.view(n, -1, k).mean(dim=1),
-            spread.view(n, -1, k).mean(dim=1),
-        )
+        first = moments.first.view(n, -1, k).mean(dim=1)
+        value = moments.lse.double().view(n, -1).mean(dim=1)
+        return LseTerms(value, first, first, spread.view(n, -1, k).mean(dim=1))
 
 
 def kl_divergence(q: Gaussians, prior: PriorTensors) -> Tensor:
@@ -240,6 +211,20 @@ def penalty(loadings: Tensor, l1: float, l2: float) -> float:
     if l2 > 0:
         total += 0.5 * l2 * float(loadings.square().sum(dim=0).double().sum())
     return total
+
+
+def loadings_divergence(mean: Tensor, variance: Tensor, prior: Tensor) -> float:
+    r"""Return the divergence of Gaussian loadings from their prior, in float64.
+
+    .. math::
+        D_{KL}(q(T)\,\|\,p(T)) = \tfrac12\sum_{jk}\Bigl[
+        \frac{M_{jk}^2 + S_{jk}^2}{\tau_k^2} - \log\frac{S_{jk}^2}{\tau_k^2} - 1\Bigr]
+
+    `prior` has the variances :math:`\tau_k^2`.
+    """
+    ratio = variance / prior
+    terms = mean.square() / prior + ratio - ratio.log() - 1
+    return 0.5 * float(terms.sum(dim=0).double().sum())
 
 
 def corpus_bound(bound: float, penalty: float) -> float:

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from docsigma.exceptions import InputError
 from docsigma.likelihoods import LIKELIHOODS, Likelihood
 from docsigma.loadings import LOADINGS, Loadings
-from docsigma.objective import Model
+from docsigma.objective import Model, WordSpread
 from docsigma.posteriors import COVARIANCES, PosteriorFamily
 from docsigma.priors import PRIORS, Prior
 
@@ -110,18 +110,24 @@ class Parts:
         covariance: object = "diagonal",
         loadings: object = "point",
         prior_precision: float = 10.0,
-        l1: float = 1.0,
+        l1: float | None = None,
         l2: float = 0.0,
     ) -> Parts:
         """Make the parts that a model's parameters describe.
 
-        `prior_precision`, `l1` and `l2` are for parts given by name.
+        `prior_precision`, `l1` (None is 1) and `l2` are for parts given by name.
         """
         parts: dict[str, Any] = {
             "likelihood": make_part("likelihood", likelihood),
             "prior": make_part("prior", prior, precision=float(prior_precision)),
             "covariance": make_part("covariance", covariance),
-            "loadings": make_part("loadings", loadings, l1=l1, l2=l2),
+            "loadings": make_part(
+                "loadings",
+                loadings,
+                l1=1.0 if l1 is None else l1,
+                l2=l2,
+                prior_precision=float(prior_precision),
+            ),
         }
         return cls(**parts)
 
@@ -129,12 +135,15 @@ class Parts:
         """Return the parts with their roles."""
         return [(role, getattr(self, role)) for role in KINDS]
 
-    def model(self, columns: Tensor, bias: Tensor) -> Model:
-        """Put the parts and the words together."""
-        quadratic = self.loadings.quadratic
-        k = columns.shape[1] // (1 + quadratic)
-        prior = self.prior.tensors(k, columns)
-        return Model(columns, bias, self.likelihood, prior, quadratic)
+    def model(
+        self, loadings: Tensor, bias: Tensor, variance: Tensor | None = None
+    ) -> Model:
+        """Put the parts and the words together, and the variances of the latter."""
+        prior = self.prior.tensors(loadings.shape[1], loadings)
+        words = None
+        if variance is not None:
+            words = WordSpread(variance, self.loadings.second_moment(variance))
+        return Model(loadings, bias, self.likelihood, prior, words)
 
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the arrays of all parts, named ``role.array``."""

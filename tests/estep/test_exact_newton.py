@@ -18,7 +18,7 @@ def problem_with(prior, k=3):
     if prior == "correlated":
         tensors = FullPrior(0.3, 0.4, 2.0).tensors(k, problem.loadings)
         model = problem.model
-        return problem, Model(model.columns, model.bias, model.likelihood, tensors)
+        return problem, Model(model.loadings, model.bias, model.likelihood, tensors)
     return problem, problem.model
 
 

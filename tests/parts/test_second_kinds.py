@@ -18,7 +18,7 @@ from docsigma.objective import kl_divergence
 from docsigma.parts import Parts
 from docsigma.posteriors import Diagonal, Full
 from docsigma.priors import IsotropicPrior
-from second_kinds import FixedGaussianLoadings, FullPrior, LowRank, Polya
+from second_kinds import FullPrior, LowRank, Polya
 from toy import toy
 
 GRID = {1: 4001, 2: 301}
@@ -26,13 +26,11 @@ KINDS = {
     "paper": {},
     "prior": {"prior": FullPrior(shift=0.4, correlation=0.6, precision=2.0)},
     "likelihood": {"likelihood": Polya(20.0)},
-    "loadings": {"loadings": FixedGaussianLoadings(variance=0.3)},
     "low rank": {"covariance": LowRank(1)},
     "full": {"covariance": Full()},
     "all at once": {
         "prior": FullPrior(shift=0.4, correlation=0.6, precision=2.0),
         "likelihood": Polya(20.0),
-        "loadings": FixedGaussianLoadings(variance=0.3),
         "covariance": LowRank(1),
     },
 }
@@ -53,10 +51,7 @@ def log_joint(problem, chosen, points):
     t, m = problem.loadings.numpy(), problem.bias.numpy()
     x = problem.matrix.toarray()
     linear = m + points @ t.T
-    logits = linear
-    if chosen.loadings.quadratic:
-        logits = linear + 0.5 * chosen.loadings.variance * (points**2).sum(1)[:, None]
-    log_theta = linear - logsumexp(logits, axis=1, keepdims=True)
+    log_theta = linear - logsumexp(linear, axis=1, keepdims=True)
     if isinstance(chosen.likelihood, Polya):
         alpha = chosen.likelihood.concentration
         share = alpha * np.exp(log_theta)
@@ -80,7 +75,7 @@ def log_joint(problem, chosen, points):
 def setting(kind, k):
     problem = toy(k, precision=2.0, tokens=20, seed=4)
     chosen = parts(kind)
-    model = chosen.model(chosen.loadings.columns(problem.loadings), problem.bias)
+    model = chosen.model(problem.loadings, problem.bias)
     line = np.linspace(-6, 6, GRID[k])
     axes = np.meshgrid(*[line] * k, indexing="ij")
     points = np.stack([axis.ravel() for axis in axes], axis=1)
@@ -166,8 +161,6 @@ def test_more_covariance_gives_a_higher_bound():
 @pytest.mark.parametrize("name", second_kinds.__all__)
 def test_each_kind_is_written_in_at_most_sixty_lines(name):
     lines = inspect.getsource(getattr(second_kinds, name)).splitlines()
-    if name == "FixedGaussianLoadings":
-        lines += inspect.getsource(second_kinds._Means).splitlines()
     assert len(lines) <= 60
 
 

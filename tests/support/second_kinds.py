@@ -8,7 +8,6 @@ import torch
 from docsigma.gaussian_prior import GaussianPrior
 from docsigma.likelihoods import Likelihood
 from docsigma.loadings import PointLoadings
-from docsigma.optimizers import Adam, ProximalAdam
 from docsigma.posteriors import Full, FullGaussians
 from docsigma.priors import Prior
 
@@ -55,41 +54,18 @@ class Polya(Likelihood):
 class FixedGaussianLoadings(PointLoadings):
     """Means that are learned, with variances that are given."""
 
-    quadratic = True
+    has_variance = True
 
     def __init__(self, variance=0.05, l2=1.0):
         self.variance = variance
         self.l2 = l2
         self.l1 = 0.0
 
-    def columns(self, start):
-        return torch.cat([start, torch.full_like(start, self.variance)], dim=1)
+    def columns(self, loadings):
+        return torch.cat([loadings, torch.full_like(loadings, self.variance)], dim=1)
 
-    def penalty(self, columns):
-        return super().penalty(columns[:, : columns.shape[1] // 2])
-
-    def minibatch_ascent(self, columns):
-        k = columns.shape[1] // 2
-        return _Means(ProximalAdam(columns[:, :k], l2=self.l2), k)
-
-    def full_ascent(self, columns, learning_rate):
-        k = columns.shape[1] // 2
-        return _Means(Adam(columns[:, :k], learning_rate), k)
-
-
-class _Means:
-    def __init__(self, optimizer, k):
-        self.optimizer, self.k = optimizer, k
-        self.state, self.restore = optimizer.state, optimizer.restore
-
-    def ascend(self, columns, gradient):
-        slope = gradient.linear - gradient.scale * gradient.softmax[:, : self.k]
-        means = columns[:, : self.k]
-        if isinstance(self.optimizer, Adam):
-            self.optimizer.ascend(means, slope - means)
-        else:
-            limits = gradient.curvature, gradient.word_rates
-            self.optimizer.ascend(means, slope, gradient.rate, *limits)
+    def second_moment(self, like):
+        return torch.zeros_like(like[0])
 
 
 class LowRank(Full):

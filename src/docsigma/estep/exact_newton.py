@@ -72,9 +72,9 @@ class ExactNewton:
 
     def __init__(self, likelihood: DocumentLikelihood, model: Model) -> None:
         self.likelihood = likelihood
-        self.model = model.to(model.columns.new_zeros(0, dtype=torch.float64))
+        self.model = model.to(model.loadings.new_zeros(0, dtype=torch.float64))
         self.lse = ExpectedLse(self.model, Diagonal())
-        self.precision = self.model.prior.matrix(self.model.columns)
+        self.precision = self.model.prior.matrix(self.model.loadings)
         self.tokens = likelihood.counts.n_tokens.double()
         self.projected = likelihood.projected.double()
 

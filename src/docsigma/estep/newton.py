@@ -115,9 +115,9 @@ def infer(
     settings = settings or NewtonSettings()
     words = Evaluator(model, family, settings)
     n_documents = len(counts)
-    q = family.constant(n_documents, model.n_components, 1.0, model.columns)
+    q = family.constant(n_documents, model.n_components, 1.0, model.loadings)
     found = Inferred.before(q)
-    chunk = settings.gpu_chunk if model.columns.is_cuda else settings.chunk
+    chunk = settings.gpu_chunk if model.loadings.is_cuda else settings.chunk
     for start in range(0, n_documents, chunk):
         stop = min(start + chunk, n_documents)
         block = counts if stop - start == n_documents else counts[start:stop]
@@ -152,7 +152,6 @@ class Evaluator:
             family.diagonal
             and not family.is_point
             and model.likelihood.linear
-            and not model.quadratic
             and model.n_components <= settings.exact_components
         )
         if len(model.bias) >= settings.large_vocabulary and model.bias.is_cpu:

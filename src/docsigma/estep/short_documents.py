@@ -74,7 +74,7 @@ def refine(
     rows = rows[worth | ~found.converged[rows]]
     if not len(rows):
         return
-    double = model.to(torch.empty(0, dtype=torch.float64, device=model.columns.device))
+    double = model.to(torch.empty(0, dtype=torch.float64, device=model.loadings.device))
     refiner = _Refiner(double, words, settings)
     for n_draws in settings.n_draws:
         unsure = []

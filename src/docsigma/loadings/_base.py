@@ -4,12 +4,29 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from docsigma._part import Part
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from torch import Tensor
+
+
+class WordInformation(NamedTuple):
+    r"""What all documents say about the words, in sums over them.
+
+    Attributes
+    ----------
+    curvature : Tensor of shape (V, K)
+        :math:`\sum_d x_d^\top E[w_d^2]`: in expectation the curvature of the documents'
+        bounds in T.
+    totals : Tensor of shape (V, 1)
+        Tokens of each word.
+    """
+
+    curvature: Tensor
+    totals: Tensor
 
 
 @dataclass(frozen=True)
@@ -22,9 +39,8 @@ class WordGradient:
     ----------
     linear : Tensor of shape (V, K)
         :math:`\sum_d c_d^\top E[w_d]`, with effective counts c, over all documents.
-    softmax : Tensor of shape (V, K) or (V, 2 K)
-        :math:`\sum_d n_d\,\theta_d\,[w_d, \tfrac12 w_d^2]`, over a batch; one column
-        per column of the loadings.
+    softmax : Tensor of shape (V, K)
+        :math:`\sum_d n_d\,\theta_d\,w_d`, over a batch.
     scale : float or Tensor
         Tokens of the corpus over those of the batch.
     rate : float
@@ -33,6 +49,8 @@ class WordGradient:
         Their product bounds the second derivative: no step is longer than Newton's.
     word_rates : Tensor of shape (V, 1) or None
         Factors on the step size: rare words, whose gradients are less noisy, go faster.
+    information : WordInformation or None
+        For loadings with a spread.
     """
 
     linear: Tensor
@@ -41,13 +59,14 @@ class WordGradient:
     rate: float = 0.0
     curvature: tuple[Tensor, Tensor] | None = None
     word_rates: Tensor | None = None
+    information: WordInformation | None = None
 
 
 class WordAscent(Protocol):
     """Moves the loadings, and remembers what its optimiser needs."""
 
-    def ascend(self, columns: Tensor, gradient: WordGradient) -> None:
-        """Move the first rows of `columns` in place, as many as the gradient has."""
+    def ascend(self, loadings: Tensor, gradient: WordGradient) -> None:
+        """Move the first rows of `loadings` in place, as many as the gradient has."""
 
     def state(self) -> dict[str, Tensor]:
         """Return what a checkpoint must hold."""
@@ -59,29 +78,41 @@ class WordAscent(Protocol):
 class Loadings(Part):
     r"""What is known of T, how it is penalised and how it moves.
 
-    The primitive sees ``columns``: T itself or, for a kind with a spread
-    (`quadratic`), means and variances :math:`[M, S^2]`, which multiply
-    :math:`[w, \tfrac12 w^2]`. The first K columns are always the means.
+    Trainers move one value per word and dimension, and documents see that. A kind may
+    know variances besides (`has_variance`).
     """
 
-    quadratic: ClassVar[bool] = False
+    # Whether there are variances; trainers then must give `information`.
+    has_variance: ClassVar[bool] = False
 
-    @abstractmethod
-    def columns(self, start: Tensor) -> Tensor:
-        """Return the columns of words whose loadings start at `start` (V, K)."""
+    def columns(self, loadings: Tensor) -> Tensor:
+        """Return what a fitted model has per word: T, or means and variances."""
+        return loadings
+
+    def n_effective(self, components: NDArray[Any]) -> int:
+        """Count the dimensions (rows of `components`) that are in use."""
+        return int((components != 0).any(axis=1).sum())
+
+    def second_moment(self, like: Tensor) -> Tensor:
+        """Return :math:`E[w^2]` over the training tokens, of shape (K,)."""
+        raise NotImplementedError
 
     @abstractmethod
     def shrink(self) -> float:
         """Return by how much a gradient must exceed zero before a loading leaves it."""
 
+    def ridge(self) -> float:
+        """Return the precision of the prior under which the loadings start."""
+        return 0.0
+
     @abstractmethod
-    def penalty(self, columns: Tensor) -> float:
+    def penalty(self, loadings: Tensor) -> float:
         """Return what the loadings take from the bound, once per pass."""
 
     @abstractmethod
-    def minibatch_ascent(self, columns: Tensor) -> WordAscent:
-        """Return what moves the columns by noisy gradients of batches."""
+    def minibatch_ascent(self, loadings: Tensor) -> WordAscent:
+        """Return what moves the loadings by noisy gradients of batches."""
 
     @abstractmethod
-    def full_ascent(self, columns: Tensor, learning_rate: float) -> WordAscent:
-        """Return what moves the columns by gradients of the whole corpus."""
+    def full_ascent(self, loadings: Tensor, learning_rate: float) -> WordAscent:
+        """Return what moves the loadings by gradients of the whole corpus."""

@@ -25,29 +25,25 @@ class PointLoadings(Loadings):
         self.l1 = l1
         self.l2 = l2
 
-    def columns(self, start: Tensor) -> Tensor:
-        """Return the loadings as they are."""
-        return start
-
     def shrink(self) -> float:
         """Return the weight of the absolute values."""
         return float(self.l1)
 
-    def penalty(self, columns: Tensor) -> float:
+    def penalty(self, loadings: Tensor) -> float:
         """Return what the penalties take from the bound, once per pass."""
-        return objective.penalty(columns, float(self.l1), float(self.l2))
+        return objective.penalty(loadings, float(self.l1), float(self.l2))
 
-    def minibatch_ascent(self, columns: Tensor) -> _ProximalAscent:
+    def minibatch_ascent(self, loadings: Tensor) -> _ProximalAscent:
         """Return proximal Adam, which gives exact zeros under noise."""
-        optimizer = ProximalAdam(columns, l1=float(self.l1), l2=float(self.l2))
+        optimizer = ProximalAdam(loadings, l1=float(self.l1), l2=float(self.l2))
         return _ProximalAscent(optimizer)
 
-    def full_ascent(self, columns: Tensor, learning_rate: float) -> _OrthantAscent:
+    def full_ascent(self, loadings: Tensor, learning_rate: float) -> _OrthantAscent:
         """Return the paper's orthant-wise Adam, or Adam without l1."""
         optimizer = (
-            OrthantAdam(columns, learning_rate, float(self.l1))
+            OrthantAdam(loadings, learning_rate, float(self.l1))
             if self.l1 > 0
-            else Adam(columns, learning_rate)
+            else Adam(loadings, learning_rate)
         )
         return _OrthantAscent(optimizer, float(self.l2))
 
@@ -57,10 +53,10 @@ class _ProximalAscent:
         self.optimizer = optimizer
         self.state, self.restore = optimizer.state, optimizer.restore
 
-    def ascend(self, columns: Tensor, gradient: WordGradient) -> None:
-        """Move the columns in place."""
+    def ascend(self, loadings: Tensor, gradient: WordGradient) -> None:
+        """Move the loadings in place."""
         self.optimizer.ascend(
-            columns,
+            loadings,
             gradient.linear,
             gradient.rate,
             gradient.curvature,
@@ -74,9 +70,9 @@ class _OrthantAscent:
         self.optimizer, self.l2 = optimizer, l2
         self.state, self.restore = optimizer.state, optimizer.restore
 
-    def ascend(self, columns: Tensor, gradient: WordGradient) -> None:
-        """Move the columns in place."""
+    def ascend(self, loadings: Tensor, gradient: WordGradient) -> None:
+        """Move the loadings in place."""
         slope = gradient.linear - gradient.softmax * gradient.scale
         if self.l2 > 0:
-            slope = slope - self.l2 * columns
-        self.optimizer.ascend(columns, slope)
+            slope = slope - self.l2 * loadings
+        self.optimizer.ascend(loadings, slope)

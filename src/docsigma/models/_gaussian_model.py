@@ -128,7 +128,7 @@ class GaussianModel(CountModel):
                     q = self._infer(block)
                 else:
                     some = slice(start, start + block.shape[0])
-                    q = _gaussians(posterior, some, model.columns)
+                    q = _gaussians(posterior, some, model.loadings)
                 evidence = estimate_evidence(
                     CountTensor(block, model.bias),
                     q,

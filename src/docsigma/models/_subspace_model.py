@@ -63,7 +63,7 @@ class SubspaceModel(CountModel):
     components_variance_: NDArray[Any] | None
     n_components: int
     prior_precision: float
-    l1: float
+    l1: float | None
     l2: float
     learn_log_unigram: bool
     solver: str
@@ -233,7 +233,7 @@ class SubspaceModel(CountModel):
         k = self.n_components
         super()._set_columns(columns[:, :k])
         self.components_variance_ = None
-        if self.parts_.loadings.quadratic:
+        if self.parts_.loadings.has_variance:
             self.components_variance_ = columns[:, k:].t().cpu().numpy().copy()
 
     def _prepare_snapshot(self, model: CountModel) -> None:
@@ -242,11 +242,11 @@ class SubspaceModel(CountModel):
 
     def _model(self) -> Model:
         """Return the words on the device, with the other parts."""
-        columns, bias = self._tensors()
-        if self.components_variance_ is not None:
-            variance = np.ascontiguousarray(self.components_variance_.T)
-            columns = torch.cat([columns, torch.from_numpy(variance).to(columns)], 1)
-        return self.parts_.model(columns, bias)
+        loadings, bias = self._tensors()
+        if self.components_variance_ is None:
+            return self.parts_.model(loadings, bias)
+        variance = torch.from_numpy(np.ascontiguousarray(self.components_variance_.T))
+        return self.parts_.model(loadings, bias, variance.to(loadings))
 
     def _infer(self, counts: sp.csr_matrix) -> Gaussians:
         model = self._model()

@@ -18,6 +18,7 @@ from docsigma.likelihoods import Likelihood
 from docsigma.loadings import Loadings
 from docsigma.models._gaussian_model import GaussianModel
 from docsigma.models._subspace_model import SubspaceModel
+from docsigma.models.word_gaussians import similar_words, word_gaussians
 from docsigma.parts import Parts
 from docsigma.posteriors import PosteriorFamily
 from docsigma.priors import Prior
@@ -26,6 +27,7 @@ from docsigma.trainers import StreamTrainer
 if TYPE_CHECKING:
     from docsigma.kernels.precision import Precision
     from docsigma.models._count_model import CountsLike
+    from docsigma.posterior import GaussianPosterior
     from docsigma.trainers import Trainer
 
 
@@ -51,12 +53,12 @@ class BayesianSMM(SubspaceModel, GaussianModel):
     prior_precision : float, default=10.0
         :math:`\lambda` of the prior. It sets the scale of the embeddings. For a
         prior given by name; an object has its own.
-    l1 : float, default=1.0
-        Weight :math:`\omega` of the absolute values of T. Gives exact zeros; 0 means
-        no penalty, and a weight that is high enough gives T = 0, the uni-gram model.
-        For loadings given by name, as `l2`; an object has its own.
+    l1 : float, default=None
+        Weight :math:`\omega` of the absolute values of T, for ``loadings="point"``.
+        Gives exact zeros; 0 means no penalty, and a weight that is high enough gives
+        T = 0, the uni-gram model. None means 1, the paper's.
     l2 : float, default=0.0
-        Weight of half the squares of T.
+        Weight of half the squares of T, for ``loadings="point"``.
     likelihood : "multinomial" or Likelihood, default="multinomial"
         How counts come about, given the probabilities of the words.
     prior : "isotropic" or Prior, default="isotropic"
@@ -65,8 +67,11 @@ class BayesianSMM(SubspaceModel, GaussianModel):
     covariance : {"diagonal", "full", "point"} or PosteriorFamily, default="diagonal"
         Which covariances a document's Gaussian may have. ``"full"`` costs K times as
         much; ``"point"`` has none.
-    loadings : "point" or Loadings, default="point"
-        What is learned of T. ``"point"`` is ``PointLoadings(l1=l1, l2=l2)``.
+    loadings : {"auto", "gaussian", "point"} or Loadings, default="auto"
+        What is learned of T. ``"gaussian"`` is a mean and a variance per word and
+        dimension under a prior that is learned, with nothing to tune; ``"point"`` is
+        ``PointLoadings(l1=l1, l2=l2)``, as in the paper. ``"auto"`` is the former,
+        unless `l1` or `l2` is given or the solver is ``"paper"``.
     learn_log_unigram : bool, default=True
         Whether m is learned; otherwise it stays the corpus's log uni-gram.
     solver : {"fast", "paper"}, default="fast"
@@ -119,6 +124,10 @@ class BayesianSMM(SubspaceModel, GaussianModel):
     ----------
     components_ : array of shape (n_components, n_features)
         T, transposed.
+    components_variance_ : array of shape (n_components, n_features) or None
+        Variances of T, transposed, where `loadings` has them.
+    n_effective_components_ : int
+        Dimensions that are in use: the others were not needed.
     log_unigram_ : array of shape (n_features,)
         m.
     training_log_unigram_ : array of shape (n_features,)
@@ -163,6 +172,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SubspaceModel._shared_constraints,
+        "l1": [Interval(Real, 0, None, closed="left"), None],
         "n_draws": [Interval(Integral, 1, None, closed="left")],
         "init_variance": [Interval(Real, 0, None, closed="neither")],
         "output": [StrOptions({"mean", "mean_variance"})],
@@ -178,12 +188,12 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         n_components: int = 100,
         *,
         prior_precision: float = 10.0,
-        l1: float = 1.0,
+        l1: float | None = None,
         l2: float = 0.0,
         likelihood: str | Likelihood = "multinomial",
         prior: str | Prior = "isotropic",
         covariance: str | PosteriorFamily = "diagonal",
-        loadings: str | Loadings = "point",
+        loadings: str | Loadings = "auto",
         learn_log_unigram: bool = True,
         solver: str = "fast",
         max_iter: int | None = None,
@@ -225,6 +235,19 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
+
+    @classmethod
+    def paper(cls, n_components: int = 100, **parameters: Any) -> BayesianSMM:
+        """Return the model as the paper has it: point loadings, l1 1, Algorithm 1.
+
+        Examples
+        --------
+        >>> BayesianSMM.paper(50, max_iter=300)
+        BayesianSMM(l1=1.0, loadings='point', max_iter=300, n_components=50,
+                    solver='paper')
+        """
+        own = {"loadings": "point", "l1": 1.0, "solver": "paper"}
+        return cls(n_components, **{**own, **parameters})
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: CountsLike, y: object = None) -> Self:  # noqa: ARG002
@@ -269,9 +292,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
                 seed=self.seed_,
             )
             if not first:
-                model = self._model()
-                unigram = self.training_log_unigram_
-                self._stream.resume(model.columns, model.bias, unigram)
+                self._stream.resume(self._model(), self.training_log_unigram_)
         with self._arithmetic():
             row = self._stream.learn(counts.iter_blocks())
         columns, bias = self._stream.fitted()
@@ -339,12 +360,62 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         turned.components_ = (loadings @ axes).t().contiguous().numpy().astype(dtype)
         return turned
 
+    @property
+    def n_effective_components_(self) -> int:
+        """Dimensions that are in use."""
+        check_is_fitted(self)
+        return self.parts_.loadings.n_effective(self.components_)
+
+    def words(self) -> GaussianPosterior:
+        """Return each word's Gaussian, in the order of the vocabulary.
+
+        Rare words are wide, frequent ones narrow.
+
+        Examples
+        --------
+        >>> from docsigma import load_corpus
+        >>> train = load_corpus("synthetic").train
+        >>> smm = BayesianSMM(3, max_iter=20, random_state=0).fit(train.counts)
+        >>> words, frequency = smm.words(), train.counts.sum(axis=0)
+        >>> rare, frequent = frequency.argmin(), frequency.argmax()
+        >>> variance = words.total_variance
+        >>> bool(variance[rare] > variance[frequent])
+        True
+        """
+        return word_gaussians(self)
+
+    def similar_words(self, word: str | int, n: int = 10) -> list[tuple[Any, float]]:
+        r"""Return the words most like a word, and how alike they are.
+
+        The measure is a cosine between loadings, in units of what they do to a
+        document's logits, with expected squared lengths
+        :math:`\sum_k E[w_k^2](M_k^2 + S_k^2)`: a word that is not known well is not
+        surely like any other.
+
+        Parameters
+        ----------
+        word : str or int
+            A word of the vocabulary, or its number.
+        n : int, default=10
+            How many.
+
+        Returns
+        -------
+        list of (word, similarity)
+            Numbers in place of words where the model has no vocabulary.
+        """
+        return similar_words(self, word, n)
+
     def _parts(self) -> Parts:
+        loadings = self.loadings
+        if isinstance(loadings, str) and loadings == "auto":
+            point = self.l1 is not None or self.l2 > 0 or self.solver == "paper"
+            loadings = "point" if point else "gaussian"
         return Parts.of(
             likelihood=self.likelihood,
             prior=self.prior,
             covariance=self.covariance,
-            loadings=self.loadings,
+            loadings=loadings,
             prior_precision=self.prior_precision,
             l1=self.l1,
             l2=self.l2,

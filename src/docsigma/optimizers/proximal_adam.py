@@ -49,7 +49,7 @@ class ProximalAdam:
         parameter: Tensor,
         gradient: Tensor,
         rate: float,
-        curvature: tuple[Tensor, Tensor] | None = None,
+        curvature: tuple[Tensor, Tensor] | Tensor | None = None,
         row_rates: Tensor | None = None,
         subtract: tuple[Tensor, float | Tensor] | None = None,
     ) -> None:
@@ -57,9 +57,10 @@ class ProximalAdam:
 
         `gradient` is that of the likelihood alone. With `subtract`, a tensor and a
         factor, their product is taken from it: piece by piece, so that the difference
-        never leaves the cache. With `curvature`, one number per row and one per column
-        whose product bounds the second derivative, no step is longer than a Newton
-        step. `row_rates` multiply the step size, one per row.
+        never leaves the cache. With `curvature`, a bound on the second derivative, no
+        step is longer than a Newton step: a tensor like `gradient`, or one number per
+        row and one per column, to be multiplied. `row_rates` multiply the step size,
+        one per row.
         """
         self.n_steps += 1
         b1, b2 = self.betas
@@ -83,7 +84,7 @@ class ProximalAdam:
             unit = torch.sqrt(m2, out=slope).add_(1e-8 * size)
             unit.mul_(slow if row_rates is None else slow / row_rates[rows])
             if curvature is not None:
-                unit.addr_(curvature[0][rows].reshape(-1), curvature[1].reshape(-1))
+                _add_curvature(unit, curvature, rows)
             unit.reciprocal_()
             moved = values.addcmul(m1, unit, value=1 / (1 - b1**self.n_steps))
             if self.l1 > 0:
@@ -101,3 +102,12 @@ class ProximalAdam:
         self.first.copy_(state["first"])
         self.second.copy_(state["second"])
         self.n_steps = int(state["n_steps"])
+
+
+def _add_curvature(
+    unit: Tensor, curvature: tuple[Tensor, Tensor] | Tensor, rows: slice
+) -> None:
+    if isinstance(curvature, Tensor):
+        unit.add_(curvature[rows])
+    else:
+        unit.addr_(curvature[0][rows].reshape(-1), curvature[1].reshape(-1))

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from docsigma.kernels import SoftmaxWords, softmax_moments
-from docsigma.loadings import WordGradient
-from docsigma.objective import augmented, chained, document_bound, kl_divergence
+from docsigma.loadings import WordGradient, WordInformation
+from docsigma.objective import document_bound, kl_divergence
 from docsigma.optimizers import Adam
 from docsigma.random import Stream, generator, standard_normals
 from docsigma.trainers._base import PassSums, StopRule, Trainer, learn_parts
@@ -81,12 +81,12 @@ class Algorithm1Trainer(Trainer):
         self.counts = counts
         self.posterior = posterior
         self.parts: Parts = parts
-        self.columns = parts.loadings.columns(loadings)
+        self.loadings = loadings
         self.bias = bias
         self.n_draws = n_draws
         self.chunk = chunk
         self.prior = parts.prior.tensors(loadings.shape[1], loadings)
-        self.ascent = parts.loadings.full_ascent(self.columns, learning_rate)
+        self.ascent = parts.loadings.full_ascent(loadings, learning_rate)
         self._bias_ascent = Adam(bias, learning_rate) if learn_bias else None
         # Points have a curvature too, which no step moves.
         names = ["mean"] if posterior.is_point else ["mean", "log_std"]
@@ -101,11 +101,11 @@ class Algorithm1Trainer(Trainer):
 
     def fitted(self) -> tuple[Tensor, Tensor]:
         """Return the words' columns and m."""
-        return self.columns, self.bias
+        return self.parts.loadings.columns(self.loadings), self.bias
 
     def moved(self) -> tuple[Tensor, Tensor]:
-        """Return the mean loadings and m."""
-        return self.columns[:, : self.posterior.mean.shape[1]], self.bias
+        """Return the loadings and m."""
+        return self.loadings, self.bias
 
     def stop_rule(self) -> StopRule:
         """Return the same rule throughout."""
@@ -114,25 +114,21 @@ class Algorithm1Trainer(Trainer):
     def one_pass(self) -> PassSums:
         """Move every posterior, then the words."""
         k = self.posterior.mean.shape[1]
-        quadratic = self.parts.loadings.quadratic
-        likelihood = self.parts.likelihood.bind(
-            self.counts, self.columns[:, :k], self.bias
-        )
-        words = SoftmaxWords(self.columns, self.bias)
+        likelihood = self.parts.likelihood.bind(self.counts, self.loadings, self.bias)
+        words = SoftmaxWords(self.loadings, self.bias)
         shape = (self.n_documents, self.n_draws, k)
         source = generator(self.seed, Stream.NOISE, self.epoch)
-        noise = standard_normals(shape, source, self.columns)
+        noise = standard_normals(shape, source, self.loadings)
         self._move_posteriors(likelihood, words, noise)
 
         weights = self.counts.n_tokens
-        softmax = torch.zeros_like(self.columns)
+        softmax = torch.zeros_like(self.loadings)
         bias_gradient = torch.zeros_like(self.bias)
-        linear = self.columns.new_zeros(len(self.bias), k)
+        linear = self.loadings.new_zeros(len(self.bias), k)
         value = torch.empty_like(weights, dtype=torch.float64)
         for rows, some in self._blocks(likelihood):
             points = self.posterior[rows].points(noise[rows])
-            flat = points.flatten(0, 1)
-            inputs = augmented(flat, quadratic)
+            inputs = points.flatten(0, 1)
             if self.parts.likelihood.linear:
                 tokens = weights[rows, None].expand(-1, self.n_draws)
                 moments = softmax_moments(
@@ -162,14 +158,23 @@ class Algorithm1Trainer(Trainer):
             bias_gradient -= moments.bias_gradient
         kl = kl_divergence(self.posterior, self.prior)
         bound = float(document_bound(value, kl).sum())
-        penalty = self.parts.loadings.penalty(self.columns)
-        self.ascent.ascend(self.columns, WordGradient(linear, softmax))
+        penalty = self.parts.loadings.penalty(self.loadings)
+        gradient = WordGradient(linear, softmax, information=self._information())
+        self.ascent.ascend(self.loadings, gradient)
         if self._bias_ascent is not None:
             self._bias_ascent.ascend(self.bias, bias_gradient)
         documents = [(self.counts, self.posterior)]
-        if learn_parts(self.parts, self.columns, self.bias, documents):
-            self.prior = self.parts.prior.tensors(k, self.columns)
+        if learn_parts(self.parts, self.loadings, self.bias, documents):
+            self.prior = self.parts.prior.tensors(k, self.loadings)
         return PassSums(bound, float(kl.sum()), penalty)
+
+    def _information(self) -> WordInformation | None:
+        """Return what loadings with a spread need to know of the documents."""
+        if not self.parts.loadings.has_variance:
+            return None
+        q = self.posterior
+        curvature = self.counts.backproject(q.mean.square() + q.variance)
+        return WordInformation(curvature, self.counts.word_totals()[:, None])
 
     def _blocks(
         self, likelihood: DocumentLikelihood
@@ -187,14 +192,13 @@ class Algorithm1Trainer(Trainer):
             name: torch.empty_like(self.posterior.tensors()[name])
             for name in self._posterior_ascent
         }
-        quadratic = self.parts.loadings.quadratic
         for rows, some in self._blocks(likelihood):
             q = self.posterior[rows]
             points = q.points(noise[rows])
             flat = points.flatten(0, 1)
-            moments = softmax_moments(augmented(flat, quadratic), words, first=True)
+            moments = softmax_moments(flat, words, first=True)
             assert moments.first is not None
-            first = chained(moments.first, flat, quadratic).view_as(points)
+            first = moments.first.view_as(points)
             linear, tokens = self._linear(some, q, points, moments.lse)
             found = q.gradients(self.prior, linear, tokens, first, noise[rows])
             for name, gradient in zip(gradients, found, strict=False):
@@ -221,13 +225,13 @@ class Algorithm1Trainer(Trainer):
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors that training moves in place, for a checkpoint."""
         posterior = {f"posterior.{k}": v for k, v in self.posterior.tensors().items()}
-        return {"columns": self.columns, "bias": self.bias} | posterior
+        return {"columns": self.loadings, "bias": self.bias} | posterior
 
     def restore(self, state: dict[str, Tensor], history: list[dict[str, Any]]) -> None:
         """Restore the state that :meth:`state` returned, and its history."""
         super().restore(state, history)
         k = self.posterior.mean.shape[1]
-        self.prior = self.parts.prior.tensors(k, self.columns)
+        self.prior = self.parts.prior.tensors(k, self.loadings)
 
     def optimizers(self) -> Mapping[str, Optimizer]:
         """Return the optimizers by name, for a checkpoint."""

@@ -15,6 +15,8 @@ from docsigma.random import Stream, generator, standard_normals
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
+    from docsigma.loadings import Loadings
+
 
 # Extra directions of the randomised decomposition: they make the last ones accurate.
 SPARE = 20
@@ -107,21 +109,22 @@ def semantic_start(
 
 
 def first_loadings(
-    counts: CountTensor, embeddings: Tensor, shrink: float
+    counts: CountTensor, embeddings: Tensor, loadings: Loadings
 ) -> tuple[Tensor, Tensor]:
     r"""Return loadings and a correction of the bias that fit embeddings roughly.
 
     If the embeddings of all tokens, and those of one word's tokens, were Gaussians of
     one covariance, that word's loading would be the difference of their means over
-    the variance. A ridge and a threshold `shrink` (the l1 penalty) make it smaller.
+    the variance. A ridge and a threshold, of which the kind of `loadings` has a say,
+    make it smaller.
     """
     totals = counts.word_totals()[:, None]
     tokens = counts.n_tokens[:, None]
     mean = (tokens * embeddings).sum(dim=0) / tokens.sum()
     variance = (tokens * (embeddings - mean).square()).sum(dim=0) / tokens.sum()
     excess = counts.backproject(embeddings) - totals * mean
-    excess = torch.nn.functional.softshrink(excess, shrink)
-    ridge = RIDGE * min(1.0, len(counts) / RIDGE_DOCUMENTS)
-    loadings = excess / (totals * variance + ridge)
-    bias = -0.5 * (loadings * loadings) @ variance - loadings @ mean
-    return loadings, bias
+    excess = torch.nn.functional.softshrink(excess, loadings.shrink())
+    ridge = max(loadings.ridge(), RIDGE * min(1.0, len(counts) / RIDGE_DOCUMENTS))
+    start = excess / (totals * variance + ridge)
+    bias = -0.5 * (start * start) @ variance - start @ mean
+    return start, bias

@@ -120,10 +120,11 @@ class MinibatchTrainer(Trainer):
     def fitted(self) -> tuple[Tensor, Tensor]:
         """Return the words' columns and m, words in the order they came in."""
         n_words = self.table.n_words
-        columns, bias = self.table.columns.clone(), self.table.bias[:-1].clone()
-        columns[n_words:] = 0.0
+        loadings, bias = self.table.loadings.clone(), self.table.bias[:-1].clone()
+        loadings[n_words:] = 0.0
         if n_words < len(bias):
             bias[n_words:] = self._rare_bias(n_words)
+        columns = self.parts.loadings.columns(loadings)
         place = torch.from_numpy(np.argsort(self.counts.order)).to(columns.device)
         return columns[place], bias[place]
 
@@ -225,8 +226,8 @@ class MinibatchTrainer(Trainer):
         rows = self._sample()
         counts = CountTensor(damped(self.counts.batch(rows, n_words)), self._like)
         where = torch.from_numpy(rows).to(self._like.device)
-        mean, shrink = self.q.mean[where], self.parts.loadings.shrink()
-        loadings, shift = first_loadings(counts, mean, shrink)
+        mean = self.q.mean[where]
+        loadings, shift = first_loadings(counts, mean, self.parts.loadings)
         if before == 0:
             self.table.bias[0] = 0.0
         bias = self._rare_bias(before)
@@ -238,7 +239,7 @@ class MinibatchTrainer(Trainer):
         learned = shift[before:] if self.table.learn_bias else 0.0
         self.table.grow(
             n_words,
-            self.parts.loadings.columns(loadings[before:] + self.init_scale * noise),
+            loadings[before:] + self.init_scale * noise,
             bias[: n_words - before] + learned,
             bias[n_words - before :],
         )
@@ -291,10 +292,10 @@ class MinibatchTrainer(Trainer):
             for batch in self.documents(n_words):
                 yield batch.counts, self.q[batch.rows]
 
-        columns, bias = self.table.columns[:n_words], self.table.bias[:n_words]
-        if learn_parts(self.parts, columns, bias, posteriors()):
+        loadings, bias = self.moved()
+        if learn_parts(self.parts, loadings, bias, posteriors()):
             self.prior = self.parts.prior.tensors(k, self._like)
-        penalty = self.parts.loadings.penalty(columns)
+        penalty = self.parts.loadings.penalty(loadings)
         return PassSums(
             float(step.bound) + self._rare_part(n_words), float(step.kl), penalty
         )

@@ -11,7 +11,7 @@ from torch import Tensor
 from docsigma import objective
 from docsigma.estep.curvature import LoadingsBasis, WordCurvature, own_trace
 from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments
-from docsigma.loadings import WordGradient
+from docsigma.loadings import WordGradient, WordInformation
 from docsigma.optimizers import ProximalAdam
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Batch(NamedTuple):
 
 
 class WordTable:
-    """The words as the primitive reads them, ``[columns, m, 1]``, and their optimizers.
+    """The words as the primitive reads them, ``[T, m, 1]``, and their optimizers.
 
     The row after the last word with loadings is one word that stands for all others.
     """
@@ -50,10 +50,9 @@ class WordTable:
     ) -> None:
         self.n_components = n_components
         self.learn_bias = learn_bias
-        width = n_components * (1 + loadings.quadratic)
-        self.tensor = like.new_zeros(n_features + 1, width + 2)
+        self.tensor = like.new_zeros(n_features + 1, n_components + 2)
         self.tensor[:, -1] = 1.0
-        self.ascent: WordAscent = loadings.minibatch_ascent(self.columns)
+        self.ascent: WordAscent = loadings.minibatch_ascent(self.loadings)
         self.bias_ascent = ProximalAdam(self.tensor[:, -2:-1])
         # A tensor, so that a checkpoint holds it.
         self.size = torch.zeros((), dtype=torch.int64)
@@ -65,24 +64,19 @@ class WordTable:
         return int(self.size)
 
     @property
-    def columns(self) -> Tensor:
-        """The columns of all words."""
-        return self.tensor[:-1, :-2]
-
-    @property
     def loadings(self) -> Tensor:
-        """The mean loadings of all words."""
-        return self.tensor[:-1, : self.n_components]
+        """The loadings of all words."""
+        return self.tensor[:-1, :-2]
 
     @property
     def bias(self) -> Tensor:
         """m, and the logit of the word for all others."""
         return self.tensor[:, -2]
 
-    def grow(self, n_words: int, columns: Tensor, bias: Tensor, rest: Tensor) -> None:
-        """Add words with their columns and bias; `rest` is of those left over."""
+    def grow(self, n_words: int, loadings: Tensor, bias: Tensor, rest: Tensor) -> None:
+        """Add words with their loadings and bias; `rest` is of those left over."""
         new = slice(self.n_words, n_words)
-        self.tensor[new, :-2] = columns
+        self.tensor[new, :-2] = loadings
         self.tensor[new, -2] = bias
         self.tensor[n_words, :-2] = 0.0
         self.tensor[n_words, -2] = torch.logsumexp(rest, 0) if len(rest) else -1e4
@@ -90,8 +84,8 @@ class WordTable:
 
     def prefix(self, n_words: int) -> WordPrefix:
         """Return the first words, and the one for all others."""
-        rows, k = self.tensor[: n_words + 1], self.n_components
-        return WordPrefix(self, rows, rows[:-1, :-2], rows[:-1, :k], rows[:, -2])
+        rows = self.tensor[: n_words + 1]
+        return WordPrefix(self, rows, rows[:-1, :-2], rows[:, -2])
 
     def optimizers(self) -> dict[str, Optimizer]:
         """Return the optimizers by name, for a checkpoint."""
@@ -103,7 +97,6 @@ class WordPrefix(NamedTuple):
 
     table: WordTable
     rows: Tensor
-    columns: Tensor
     loadings: Tensor
     bias: Tensor
 
@@ -139,6 +132,11 @@ class MinibatchStep:
         self.kl = torch.zeros_like(self.bound)
         self.linear_gradient = totals.new_zeros(n_words, k)
         moment = totals.new_zeros(k)
+        self.information: WordInformation | None = None
+        if parts.loadings.has_variance:
+            self.information = WordInformation(
+                totals.new_zeros(n_words, k), totals[:n_words, None]
+            )
         for rows, counts in documents:
             some = q[rows]
             if parts.likelihood.linear:
@@ -146,6 +144,8 @@ class MinibatchStep:
             second = some.mean.square()
             if not some.is_point:
                 second += some.variance
+            if self.information is not None:
+                counts.add_backprojected(second, self.information.curvature)
             moment += (counts.n_tokens[:, None] * second).sum(dim=0)
         seen = documents_with.clamp(min=1.0)[:, None]
         # A word in few documents has few directions: its curvature lies in them.
@@ -156,8 +156,8 @@ class MinibatchStep:
 
     def update_basis(self) -> None:
         """Compute the words' covariance as it is now."""
-        rows, k = self.words.rows, self.words.loadings.shape[1]
-        self.basis = LoadingsBasis(rows[:, :k], self.words.bias, self.prior)
+        loadings = self.words.rows[:, :-2]
+        self.basis = LoadingsBasis(loadings, self.words.bias, self.prior)
         self.norms = self.words.loadings.square().sum(dim=1)
 
     def visit(
@@ -177,12 +177,8 @@ class MinibatchStep:
         self.kl += kl.sum()
 
         assert moments.first is not None
-        quadratic = self.parts.loadings.quadratic
-        effective = terms.tokens[:, None]
-        slope = objective.chained(moments.first, points, quadratic)
-        gradient = (
-            terms.linear_gradient - effective * slope - prior.penalty_gradient(q.mean)
-        )
+        gradient = terms.linear_gradient - terms.tokens[:, None] * moments.first
+        gradient = gradient - prior.penalty_gradient(q.mean)
         if curved:
             information = self._information(q, moments, terms.tokens)
             q = q.halfway(
@@ -212,7 +208,7 @@ class MinibatchStep:
         """Evaluate a draw per document; the last item has the words' gradients."""
         evaluate = partial(
             softmax_moments,
-            objective.augmented(points, self.parts.loadings.quadratic),
+            points,
             SoftmaxWords.of_table(self.words.rows),
             workspace=self.words.table.workspace,
         )
@@ -230,15 +226,13 @@ class MinibatchStep:
         self, q: Gaussians, moments: SoftmaxMoments, tokens: Tensor
     ) -> Tensor:
         """Return tokens times the spread of t, in the form of the family."""
-        family, k = self.parts.covariance, q.mean.shape[1]
+        family = self.parts.covariance
         if not family.diagonal:
             model = self.parts.model(self.words.rows[:, :-2], self.words.bias)
             centre = self.basis.mean.expand_as(q.mean)
             spread = objective.ExpectedLse(model, family)(q, centre).spread
             return tokens.view(-1, *[1] * (spread.ndim - 1)) * spread
-        return tokens[:, None] * objective.drawn_spread(
-            moments, k, self.parts.loadings.quadratic
-        )
+        return tokens[:, None] * objective.drawn_spread(moments)
 
     def _move_words(
         self,
@@ -261,7 +255,7 @@ class MinibatchStep:
             totals = torch.zeros_like(self.totals)
             totals[:n_words] = scale * likelihood.word_totals(points, moments.lse)
         table.ascent.ascend(
-            self.words.columns,
+            self.words.loadings,
             WordGradient(
                 linear,
                 gradients.loading_gradient[:n_words],
@@ -269,6 +263,7 @@ class MinibatchStep:
                 rate,
                 self.word_curvature,
                 self.word_rates,
+                self.information,
             ),
         )
         if table.learn_bias:

@@ -12,8 +12,8 @@ from torch import Tensor
 from docsigma.counts.sorted_counts import log_unigram
 from docsigma.estep import infer
 from docsigma.kernels import CountTensor, SoftmaxWords, softmax_moments
-from docsigma.loadings import WordGradient
-from docsigma.objective import augmented, corpus_bound, kl_divergence
+from docsigma.loadings import WordGradient, WordInformation
+from docsigma.objective import corpus_bound, kl_divergence
 from docsigma.random import Stream, generator, standard_normals
 from docsigma.trainers.lsa_start import damped, first_loadings, semantic_start
 from docsigma.trainers.minibatch_step import WordTable
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
+    from docsigma.objective import Model
     from docsigma.parts import Parts
+    from docsigma.posteriors import Gaussians
 
 
 # Passes over the words for the posteriors of a batch.
@@ -84,23 +86,27 @@ class StreamTrainer:
         self._table.tensor[-1, -2] = -1e4
         self._n_steps = 0
         self._totals = np.zeros(n_features)
+        # Of loadings with a spread, over all documents so far.
+        self._curvature: Tensor | float = 0.0
         self._started = False
         self._seconds = 0.0
 
     def fitted(self) -> tuple[Tensor, Tensor]:
         """Return the words' columns and m."""
-        return self._table.columns, self._table.bias[:-1]
+        loadings, bias = self._table.loadings, self._table.bias[:-1]
+        return self.parts.loadings.columns(loadings), bias
 
     def log_unigram(self) -> NDArray[np.float64]:
         """Return the log uni-gram of all documents so far."""
         return log_unigram(self._totals)
 
-    def resume(
-        self, columns: Tensor, bias: Tensor, log_unigram: NDArray[np.float64]
-    ) -> None:
+    def resume(self, model: Model, log_unigram: NDArray[np.float64]) -> None:
         """Go on from a model whose documents are gone; they count as one batch."""
-        self._table.columns.copy_(columns)
-        self._table.bias[:-1] = bias
+        self._table.loadings.copy_(model.loadings)
+        self._table.bias[:-1] = model.bias
+        if model.words is not None:
+            # The prior's part of it is small, and fades as documents come.
+            self._curvature = 1 / model.words.variance
         self._totals = np.exp(log_unigram) * TOKENS * self.batch_size
         self._started = True
 
@@ -123,11 +129,10 @@ class StreamTrainer:
                     value, divergence = self._visit(CountTensor(batch, self._like))
                     bound += value
                     kl += divergence
-        columns, _ = self.fitted()
         self._seconds += time.perf_counter() - started
         loadings = self._table.loadings
         return {
-            "bound": corpus_bound(bound, self.parts.loadings.penalty(columns)),
+            "bound": corpus_bound(bound, self.parts.loadings.penalty(loadings)),
             "kl": kl / max(n_documents, 1),
             "sparsity": float((loadings == 0).double().mean()),
             "seconds": self._seconds,
@@ -138,45 +143,45 @@ class StreamTrainer:
         start = semantic_start(counts, k, self.seed, self._like)
         mean = start.embed(counts, self.prior.scale)
         weighted = CountTensor(damped(counts), self._like)
-        loadings, shift = first_loadings(weighted, mean, self.parts.loadings.shrink())
-        self._table.columns.copy_(self.parts.loadings.columns(loadings))
+        loadings, shift = first_loadings(weighted, mean, self.parts.loadings)
+        self._table.loadings.copy_(loadings)
         bias = torch.from_numpy(self.log_unigram()).to(self._like)
         self._table.bias[:-1] = bias + shift if self._table.learn_bias else bias
         self._started = True
 
     def _visit(self, counts: CountTensor) -> tuple[float, float]:
-        columns, bias = self.fitted()
+        loadings, bias = self._table.loadings, self._table.bias[:-1]
         parts, k = self.parts, self._table.n_components
-        model = parts.model(columns.contiguous(), bias.contiguous())
+        model = parts.model(loadings.contiguous(), bias.contiguous())
         found = infer(counts, model, parts.covariance, max_iter=PASSES)
         q, step = found.posterior, self._n_steps
         self._n_steps += 1
         source = generator(self.seed, Stream.STREAM_NOISE, step)
         noise = standard_normals((len(counts), 1, k), source, self._like)
         points = q.points(noise)[:, 0]
-        inputs = augmented(points, model.quadratic)
         words = SoftmaxWords.of_table(self._table.tensor)
         likelihood = parts.likelihood.bind(counts, model.loadings, model.bias)
         tokens, at = counts.n_tokens, q.mean
         lse = torch.zeros_like(tokens)
         if not parts.likelihood.linear:
             at = points
-            lse = softmax_moments(inputs, words).lse
+            lse = softmax_moments(points, words).lse
             tokens = likelihood.at(points, lse).tokens
         moments = softmax_moments(
-            inputs, words, weights=tokens, workspace=self._table.workspace
+            points, words, weights=tokens, workspace=self._table.workspace
         )
         assert moments.loading_gradient is not None
         assert moments.bias_gradient is not None
         scale = float(self._totals.sum()) / float(counts.n_tokens.sum())
         rate = self.learning_rate / (1 + step / SLOWING) ** 0.5
         self._table.ascent.ascend(
-            columns,
+            loadings,
             WordGradient(
                 scale * likelihood.backproject(at, lse),
                 moments.loading_gradient[:-1],
                 scale,
                 rate,
+                information=self._information(counts, q),
             ),
         )
         if self._table.learn_bias:
@@ -187,3 +192,12 @@ class StreamTrainer:
             )
         kl = kl_divergence(q, self.prior)
         return float(found.bound.sum()), float(kl.sum())
+
+    def _information(self, counts: CountTensor, q: Gaussians) -> WordInformation | None:
+        """Return what loadings with a spread need to know of all documents so far."""
+        if not self.parts.loadings.has_variance:
+            return None
+        totals = torch.from_numpy(self._totals).to(self._like)
+        second = counts.backproject(q.mean.square() + q.variance)
+        self._curvature = second + self._curvature
+        return WordInformation(self._curvature, totals[:, None])

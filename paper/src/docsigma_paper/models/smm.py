@@ -133,7 +133,7 @@ class SMM(SubspaceModel):
                 counts = CountTensor(block, model.bias)
                 likelihood = model.likelihood.bind(counts, model.loadings, model.bias)
                 q = self._infer(block)
-                lse = softmax_moments(q.mean, model.columns, model.bias).lse
+                lse = softmax_moments(q.mean, model.loadings, model.bias).lse
                 terms = likelihood.value(q.mean, lse)
                 penalty = kl_divergence(q, model.prior)
                 value += float(document_bound(terms, penalty).sum())

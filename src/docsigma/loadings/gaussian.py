@@ -1,0 +1,203 @@
+"""A Gaussian posterior over the word loadings T."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+
+from docsigma import objective
+from docsigma.loadings._base import Loadings
+from docsigma.optimizers import Adam, ProximalAdam
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from docsigma.loadings._base import WordGradient
+
+# Part of the way that the prior's variances go per step of a minibatch.
+STEP = 0.05
+# Words' worth of the variance at the start that the prior's variances are held to.
+HYPER_WORDS = 10.0
+# A dimension whose variance is less than this part of the largest is switched off.
+SWITCHED_OFF = 0.01
+
+
+class GaussianLoadings(Loadings):
+    r"""T as one Gaussian per word and dimension, under a prior that is learned.
+
+    .. math::
+        q(T) = \prod N(t_{jk}\,|\,M_{jk}, S_{jk}^2), \qquad
+        p(T) = \prod N(t_{jk}\,|\,0, \tau_k^2).
+
+    The means are the most probable loadings. The variances are the inverse of the
+    curvature there (Laplace's method), :math:`1/S_{jk}^2 = 1/\tau_k^2 +
+    \sum_d x_{dj} E[w_{dk}^2]`, in which the counts stand for their expectations: rare
+    words stay wide, frequent ones become narrow. The prior's variances are learned by
+    empirical Bayes (MacKay's fixed point, :math:`\tau_k^2 = \sum_j M_{jk}^2 /
+    \sum_j (1 - S_{jk}^2/\tau_k^2)`), so that a dimension that is not needed goes to
+    zero, and there is no penalty to tune.
+
+    Parameters
+    ----------
+    variance : float, default=0.1
+        :math:`\tau^2/\lambda` at the start: the variance that one dimension gives to
+        a word's logit before anything is seen.
+    least_variance : float, default=0.05
+        The mean of :math:`\tau_k^2/\lambda` over the dimensions is kept at this at the
+        least: as loadings and embeddings shrink together, the whole model could shrink
+        away. Only the scale is held; how the dimensions compare is learned.
+    learn : bool, default=True
+        Whether :math:`\tau^2` is learned.
+    prior_precision : float, default=10.0
+        :math:`\lambda` of the embeddings, which decides the unit of T.
+
+    Attributes
+    ----------
+    prior_variance_ : ndarray of shape (K,)
+        :math:`\tau^2`.
+    second_moment_ : ndarray of shape (K,)
+        :math:`E[w^2]` over the training tokens.
+
+    References
+    ----------
+    D. MacKay: Bayesian interpolation. Neural Computation 4, 1992.
+    """
+
+    has_variance: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        variance: float = 0.1,
+        least_variance: float = 0.05,
+        learn: bool = True,
+        prior_precision: float = 10.0,
+    ) -> None:
+        self.variance = variance
+        self.least_variance = least_variance
+        self.learn = learn
+        self.prior_precision = prior_precision
+
+    @property
+    def start_variance(self) -> float:
+        r""":math:`\tau^2` at the start."""
+        return float(self.variance) * float(self.prior_precision)
+
+    def shrink(self) -> float:
+        """Return 1: a word must come more often than expected by a token or so."""
+        return 1.0
+
+    def ridge(self) -> float:
+        """Return the prior's precision at the start."""
+        return 1 / self.start_variance
+
+    def penalty(self, loadings: Tensor) -> float:
+        """Return the divergence of the loadings from their prior."""
+        variance = self._ascent.variance[: len(loadings)]
+        return objective.loadings_divergence(
+            loadings, variance, self.prior_variance(loadings)
+        )
+
+    def columns(self, loadings: Tensor) -> Tensor:
+        """Return ``[M, S**2]``."""
+        return torch.cat([loadings, self._ascent.variance], dim=1)
+
+    def second_moment(self, like: Tensor) -> Tensor:
+        """Return :math:`E[w^2]` over the training tokens, of shape (K,)."""
+        return torch.from_numpy(self.second_moment_).to(like)
+
+    def minibatch_ascent(self, loadings: Tensor) -> _GaussianAscent:
+        """Return proximal Adam for the means; the variances follow."""
+        self._ascent = _GaussianAscent(self, loadings, ProximalAdam(loadings), STEP)
+        return self._ascent
+
+    def full_ascent(self, loadings: Tensor, learning_rate: float) -> _GaussianAscent:
+        """Return Adam for the means; the variances follow."""
+        optimizer = Adam(loadings, learning_rate)
+        self._ascent = _GaussianAscent(self, loadings, optimizer, STEP)
+        return self._ascent
+
+    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return the prior's variances and the second moment."""
+        return {
+            "prior_variance": self.prior_variance_,
+            "second_moment": self.second_moment_,
+        }
+
+    def set_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Restore what :meth:`arrays` returned."""
+        self.prior_variance_ = arrays["prior_variance"].copy()
+        self.second_moment_ = arrays["second_moment"].copy()
+
+    def prior_variance(self, like: Tensor) -> Tensor:
+        r"""Return :math:`\tau^2` in the dtype and on the device of `like`."""
+        return torch.from_numpy(self.prior_variance_).to(like)
+
+    def n_effective(self, components: NDArray[Any]) -> int:  # noqa: ARG002
+        """Count the dimensions that are not switched off."""
+        prior = self.prior_variance_
+        return int((prior > SWITCHED_OFF * prior.max()).sum())
+
+    def learn_prior(self, mean: Tensor, variance: Tensor, step: float) -> Tensor:
+        r"""Move :math:`\tau^2` towards what the loadings say; return it."""
+        before = self.prior_variance(mean)
+        if not self.learn:
+            return before
+        known = (1 - variance / before).clamp_(min=0).sum(dim=0)
+        found = mean.square().sum(dim=0) + HYPER_WORDS * self.start_variance
+        found = torch.lerp(before, found / (known + HYPER_WORDS), step)
+        least = self.least_variance * self.prior_precision
+        found = found * (least / found.mean()).clamp(min=1.0)
+        self.prior_variance_ = found.double().cpu().numpy()
+        return found
+
+
+class _GaussianAscent:
+    """Moves the means, and keeps the variances."""
+
+    def __init__(
+        self,
+        part: GaussianLoadings,
+        loadings: Tensor,
+        optimizer: Adam | ProximalAdam,
+        step: float,
+    ) -> None:
+        self.part, self.optimizer, self.step = part, optimizer, step
+        part.prior_variance_ = np.full(loadings.shape[1], part.start_variance)
+        self.variance = torch.full_like(loadings, part.start_variance)
+        part.second_moment_ = np.full(loadings.shape[1], 1 / part.prior_precision)
+
+    def ascend(self, loadings: Tensor, gradient: WordGradient) -> None:
+        """Move the means in place."""
+        assert gradient.information is not None
+        curvature, totals = gradient.information
+        n_words = len(gradient.linear)
+        mean, variance = loadings[:n_words], self.variance[:n_words]
+        second = curvature.double().sum(dim=0) / totals.double().sum().clamp(min=1)
+        self.part.second_moment_ = second.cpu().numpy()
+        prior = self.part.learn_prior(mean, variance, self.step)
+        torch.reciprocal(1 / prior + curvature, out=variance)
+        slope = gradient.linear - gradient.scale * gradient.softmax
+        slope = slope - mean / prior
+        if isinstance(self.optimizer, Adam):
+            self.optimizer.ascend(mean, slope)
+            return
+        newton: Tensor = 1 / variance
+        if gradient.curvature is not None:
+            rows, columns = gradient.curvature
+            newton = rows * columns + 1 / prior
+        rates = gradient.word_rates
+        self.optimizer.ascend(mean, slope, gradient.rate, newton, rates)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what a checkpoint must hold."""
+        return self.optimizer.state() | {"variance": self.variance}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Restore the state that :meth:`state` returned."""
+        self.optimizer.restore(state)
+        self.variance.copy_(state["variance"])

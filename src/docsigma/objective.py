@@ -66,6 +66,11 @@ class Model:
         """The mean loadings, of shape (V, K)."""
         return self.columns[:, : self.n_components] if self.quadratic else self.columns
 
+    def log_sum_exp(self, points: Tensor) -> Tensor:
+        """Return the log-sum-exp of all words at one point per document, (n,)."""
+        words = SoftmaxWords(self.columns, self.bias)
+        return softmax_moments(augmented(points, self.quadratic), words).lse
+
     def to(self, like: Tensor) -> Model:
         """Return the model in another dtype or on another device."""
         prior = type(self.prior)(self.prior.gaussian, like)

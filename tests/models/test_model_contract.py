@@ -10,11 +10,12 @@ from sklearn.base import clone
 
 from docsigma import BayesianSMM, InputError, load_corpus
 from docsigma.gaussian_prior import GaussianPrior
+from docsigma.likelihoods import Polya
 from docsigma.parts import KINDS
 from docsigma.posteriors import Full
 from docsigma.priors import IsotropicPrior
 from docsigma_paper import NVDM, SMM
-from second_kinds import FixedGaussianLoadings, FullPrior, LowRank, Polya
+from second_kinds import FixedGaussianLoadings, FullPrior, LowRank
 from storing import write
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -159,7 +160,6 @@ def registered_parts(monkeypatch):
     for role, name, cls in (
         ("prior", "full", FullPrior),
         ("prior", "learned", LearnedPrior),
-        ("likelihood", "polya", Polya),
         ("loadings", "fixed gaussian", FixedGaussianLoadings),
         ("covariance", "low rank", LowRank),
     ):
@@ -193,6 +193,15 @@ class TestFullPrior(SubspaceContract):
 class TestPolya(SubspaceContract):
     def make(self, solver, **options):
         return smm(solver, likelihood=Polya(30.0), **options)
+
+
+class TestLearnedPolya(SubspaceContract):
+    """One of four batches is set aside in the first three passes."""
+
+    solvers = ("fast",)
+
+    def make(self, solver, **options):
+        return smm(solver, likelihood="polya", **options)
 
 
 class TestFixedGaussianLoadings(SubspaceContract):

@@ -12,13 +12,13 @@ from scipy.special import gammaln, logsumexp
 import second_kinds
 from docsigma.estep import infer
 from docsigma.evidence import estimate_evidence
-from docsigma.likelihoods import Multinomial
+from docsigma.likelihoods import Multinomial, Polya
 from docsigma.loadings import PointLoadings
 from docsigma.objective import kl_divergence
 from docsigma.parts import Parts
 from docsigma.posteriors import Diagonal, Full
 from docsigma.priors import IsotropicPrior
-from second_kinds import FixedGaussianLoadings, FullPrior, LowRank, Polya
+from second_kinds import FixedGaussianLoadings, FullPrior, LowRank
 from toy import toy
 
 GRID = {1: 4001, 2: 301}

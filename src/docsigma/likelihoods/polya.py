@@ -63,12 +63,13 @@ class Polya(Likelihood):
 
     Examples
     --------
-    >>> from docsigma import BayesianSMM, load_corpus
-    >>> counts = load_corpus("synthetic").train.counts
-    >>> smm = BayesianSMM(3, likelihood="polya", max_iter=30, random_state=0)
-    >>> smm = smm.fit(counts)
-    >>> smm.parts_.likelihood.alpha > 1000  # a multinomial made this corpus
-    True
+    Three tokens of a word whose probability is 0.1 tell as much as 1.83 apart:
+
+    >>> import scipy.sparse as sp
+    >>> from docsigma.kernels import CountTensor
+    >>> counts = CountTensor(sp.csr_matrix([[3.0, 1.0]]), torch.empty(0))
+    >>> Polya(10.0).effective_counts(counts, torch.tensor([0.1, 0.9]).log())
+    tensor([1.8333, 1.0000])
     """
 
     def __init__(self, concentration: float | None = None) -> None:

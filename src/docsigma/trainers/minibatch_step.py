@@ -216,7 +216,9 @@ class MinibatchStep:
             q = q.halfway(
                 self.parts.covariance.with_information(q.mean, prior, information)
             )
-        trace = (q.precision - prior.diagonal).sum(dim=1, keepdim=True)
+        # Since the prior was learned, some precisions may be smaller than its own.
+        information = (q.precision - prior.diagonal).clamp_(min=0)
+        trace = information.sum(dim=1, keepdim=True)
         curvature = WordCurvature(
             counts,
             likelihood.loadings,

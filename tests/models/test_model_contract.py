@@ -9,7 +9,6 @@ import torch
 from sklearn.base import clone
 
 from docsigma import BayesianSMM, InputError, load_corpus
-from docsigma.gaussian_prior import GaussianPrior
 from docsigma.likelihoods import Polya
 from docsigma.parts import KINDS
 from docsigma.posteriors import Full
@@ -158,8 +157,7 @@ def smm(solver, **options):
 def registered_parts(monkeypatch):
     """Register the second kinds, as a package that brings them would."""
     for role, name, cls in (
-        ("prior", "full", FullPrior),
-        ("prior", "learned", LearnedPrior),
+        ("prior", "given full", FullPrior),
         ("loadings", "fixed gaussian", FixedGaussianLoadings),
         ("covariance", "low rank", LowRank),
     ):
@@ -235,8 +233,10 @@ def test_a_part_of_an_unknown_kind_gets_one_sentence(
 ):
     model = smm("fast", prior=FullPrior(0.1, 0.5, 4.0)).fit(corpus.train.counts)
     model.save(tmp_path / "model")
-    monkeypatch.delitem(KINDS["prior"], "full")
-    with pytest.raises(InputError, match="a prior of the kind 'full', which this"):
+    monkeypatch.delitem(KINDS["prior"], "given full")
+    with pytest.raises(
+        InputError, match="a prior of the kind 'given full', which this"
+    ):
         BayesianSMM.load(tmp_path / "model")
     with pytest.raises(InputError, match="FullPrior cannot be saved: it is registered"):
         model.save(tmp_path / "other")
@@ -273,32 +273,13 @@ def test_names_take_the_models_own_weights_and_objects_have_theirs(corpus):
     assert given.parts_.prior is not given.prior
 
 
-class LearnedPrior(FullPrior):
-    """Learns its mean: the average of the documents'."""
-
-    learns = True
-
-    def sums(self, counts, q, model):  # noqa: ARG002
-        return {"mean": q.mean.sum(dim=0), "n": q.mean.new_tensor(float(len(counts)))}
-
-    def update(self, sums):
-        self.mean_ = (sums["mean"] / sums["n"]).double().cpu().numpy()
-
-    def gaussian(self, n_components):
-        given = super().gaussian(n_components)
-        mean = getattr(self, "mean_", given.mean)
-        return GaussianPrior(mean, given.precision)
-
-    def arrays(self):
-        return {"mean": self.mean_} if hasattr(self, "mean_") else {}
-
-    def set_arrays(self, arrays):
-        if "mean" in arrays:
-            self.mean_ = np.asarray(arrays["mean"])
-
-
-class TestLearnedPrior(SubspaceContract):
+class TestLearnedDiagonalPrior(SubspaceContract):
     """What a part learns is saved, and goes on from a checkpoint."""
 
     def make(self, solver, **options):
-        return smm(solver, prior=LearnedPrior(0.0, 0.2, 4.0), **options)
+        return smm(solver, prior="diagonal", **options)
+
+
+class TestLearnedFullPrior(SubspaceContract):
+    def make(self, solver, **options):
+        return smm(solver, prior="full", **options)

@@ -17,13 +17,14 @@ from docsigma.loadings import PointLoadings
 from docsigma.objective import kl_divergence
 from docsigma.parts import Parts
 from docsigma.posteriors import Diagonal, Full
-from docsigma.priors import IsotropicPrior
+from docsigma.priors import IsotropicPrior, LearnedFullPrior
 from second_kinds import FixedGaussianLoadings, FullPrior, LowRank
 from toy import toy
 
 GRID = {1: 4001, 2: 301}
 KINDS = {
     "paper": {},
+    "learned prior": {"prior": LearnedFullPrior(2.0)},
     "prior": {"prior": FullPrior(shift=0.4, correlation=0.6, precision=2.0)},
     "likelihood": {"likelihood": Polya(20.0)},
     "loadings": {"loadings": FixedGaussianLoadings(variance=0.3)},
@@ -38,14 +39,19 @@ KINDS = {
 }
 
 
-def parts(kind):
+def parts(kind, k):
     given = {
         "likelihood": Multinomial(),
         "prior": IsotropicPrior(2.0),
         "covariance": Diagonal(),
         "loadings": PointLoadings(),
     }
-    return Parts(**(given | KINDS[kind]))
+    chosen = Parts(**(given | KINDS[kind]))
+    if kind == "learned prior":
+        mean = torch.tensor([30.0, -10.0]).double()[:k]
+        square = torch.tensor([[60.0, 20.0], [20.0, 30.0]]).double()[:k, :k]
+        chosen.prior.update({"mean": mean, "square": square, "n": torch.tensor(80.0)})
+    return chosen
 
 
 def log_joint(problem, chosen, points):
@@ -79,7 +85,7 @@ def log_joint(problem, chosen, points):
 
 def setting(kind, k):
     problem = toy(k, precision=2.0, tokens=20, seed=4)
-    chosen = parts(kind)
+    chosen = parts(kind, k)
     model = chosen.model(chosen.loadings.columns(problem.loadings), problem.bias)
     line = np.linspace(-6, 6, GRID[k])
     axes = np.meshgrid(*[line] * k, indexing="ij")

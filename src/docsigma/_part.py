@@ -29,6 +29,14 @@ class Part(BaseEstimator):
     # Whether `sums` is worth calling.
     learns: ClassVar[bool] = False
 
+    def learns_from_unseen(self) -> bool:
+        """Whether :meth:`sums` must see documents that the words have not seen.
+
+        Trainers that can set some aside then call it on those; `learns` is for all
+        documents.
+        """
+        return False
+
     def sums(
         self,
         counts: CountTensor,  # noqa: ARG002

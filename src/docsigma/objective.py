@@ -76,6 +76,11 @@ class Model:
         """K."""
         return int(self.loadings.shape[1])
 
+    def log_sum_exp(self, points: Tensor) -> Tensor:
+        """Return the log-sum-exp of all words at one point per document, (n,)."""
+        words = SoftmaxWords(self.loadings, self.bias)
+        return softmax_moments(points, words).lse
+
     def to(self, like: Tensor) -> Model:
         """Return the model in another dtype or on another device."""
         prior = type(self.prior)(self.prior.gaussian, like)

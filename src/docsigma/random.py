@@ -24,6 +24,7 @@ class Stream(IntEnum):
     CHECK = 9
     NETWORK = 10
     SAMPLE = 11
+    UNSEEN = 12
 
 
 def generator(

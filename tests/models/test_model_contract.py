@@ -9,12 +9,12 @@ import torch
 from sklearn.base import clone
 
 from docsigma import BayesianSMM, InputError, load_corpus
-from docsigma.gaussian_prior import GaussianPrior
+from docsigma.likelihoods import Polya
 from docsigma.parts import KINDS
 from docsigma.posteriors import Full
 from docsigma.priors import IsotropicPrior
 from docsigma_paper import NVDM, SMM
-from second_kinds import FixedGaussianLoadings, FullPrior, LowRank, Polya
+from second_kinds import FixedGaussianLoadings, FullPrior, LowRank
 from storing import write
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -157,9 +157,7 @@ def smm(solver, **options):
 def registered_parts(monkeypatch):
     """Register the second kinds, as a package that brings them would."""
     for role, name, cls in (
-        ("prior", "full", FullPrior),
-        ("prior", "learned", LearnedPrior),
-        ("likelihood", "polya", Polya),
+        ("prior", "given full", FullPrior),
         ("loadings", "fixed gaussian", FixedGaussianLoadings),
         ("covariance", "low rank", LowRank),
     ):
@@ -195,6 +193,15 @@ class TestPolya(SubspaceContract):
         return smm(solver, likelihood=Polya(30.0), **options)
 
 
+class TestLearnedPolya(SubspaceContract):
+    """One of four batches is set aside in the first three passes."""
+
+    solvers = ("fast",)
+
+    def make(self, solver, **options):
+        return smm(solver, likelihood="polya", **options)
+
+
 class TestFixedGaussianLoadings(SubspaceContract):
     def make(self, solver, **options):
         return smm(solver, loadings=FixedGaussianLoadings(0.05), **options)
@@ -226,8 +233,10 @@ def test_a_part_of_an_unknown_kind_gets_one_sentence(
 ):
     model = smm("fast", prior=FullPrior(0.1, 0.5, 4.0)).fit(corpus.train.counts)
     model.save(tmp_path / "model")
-    monkeypatch.delitem(KINDS["prior"], "full")
-    with pytest.raises(InputError, match="a prior of the kind 'full', which this"):
+    monkeypatch.delitem(KINDS["prior"], "given full")
+    with pytest.raises(
+        InputError, match="a prior of the kind 'given full', which this"
+    ):
         BayesianSMM.load(tmp_path / "model")
     with pytest.raises(InputError, match="FullPrior cannot be saved: it is registered"):
         model.save(tmp_path / "other")
@@ -264,32 +273,13 @@ def test_names_take_the_models_own_weights_and_objects_have_theirs(corpus):
     assert given.parts_.prior is not given.prior
 
 
-class LearnedPrior(FullPrior):
-    """Learns its mean: the average of the documents'."""
-
-    learns = True
-
-    def sums(self, counts, q, model):  # noqa: ARG002
-        return {"mean": q.mean.sum(dim=0), "n": q.mean.new_tensor(float(len(counts)))}
-
-    def update(self, sums):
-        self.mean_ = (sums["mean"] / sums["n"]).double().cpu().numpy()
-
-    def gaussian(self, n_components):
-        given = super().gaussian(n_components)
-        mean = getattr(self, "mean_", given.mean)
-        return GaussianPrior(mean, given.precision)
-
-    def arrays(self):
-        return {"mean": self.mean_} if hasattr(self, "mean_") else {}
-
-    def set_arrays(self, arrays):
-        if "mean" in arrays:
-            self.mean_ = np.asarray(arrays["mean"])
-
-
-class TestLearnedPrior(SubspaceContract):
+class TestLearnedDiagonalPrior(SubspaceContract):
     """What a part learns is saved, and goes on from a checkpoint."""
 
     def make(self, solver, **options):
-        return smm(solver, prior=LearnedPrior(0.0, 0.2, 4.0), **options)
+        return smm(solver, prior="diagonal", **options)
+
+
+class TestLearnedFullPrior(SubspaceContract):
+    def make(self, solver, **options):
+        return smm(solver, prior="full", **options)

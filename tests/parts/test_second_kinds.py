@@ -12,18 +12,19 @@ from scipy.special import gammaln, logsumexp
 import second_kinds
 from docsigma.estep import infer
 from docsigma.evidence import estimate_evidence
-from docsigma.likelihoods import Multinomial
+from docsigma.likelihoods import Multinomial, Polya
 from docsigma.loadings import PointLoadings
 from docsigma.objective import kl_divergence
 from docsigma.parts import Parts
 from docsigma.posteriors import Diagonal, Full
-from docsigma.priors import IsotropicPrior
-from second_kinds import FullPrior, LowRank, Polya
+from docsigma.priors import IsotropicPrior, LearnedFullPrior
+from second_kinds import FullPrior, LowRank
 from toy import toy
 
 GRID = {1: 4001, 2: 301}
 KINDS = {
     "paper": {},
+    "learned prior": {"prior": LearnedFullPrior(2.0)},
     "prior": {"prior": FullPrior(shift=0.4, correlation=0.6, precision=2.0)},
     "likelihood": {"likelihood": Polya(20.0)},
     "low rank": {"covariance": LowRank(1)},
@@ -36,14 +37,19 @@ KINDS = {
 }
 
 
-def parts(kind):
+def parts(kind, k):
     given = {
         "likelihood": Multinomial(),
         "prior": IsotropicPrior(2.0),
         "covariance": Diagonal(),
         "loadings": PointLoadings(),
     }
-    return Parts(**(given | KINDS[kind]))
+    chosen = Parts(**(given | KINDS[kind]))
+    if kind == "learned prior":
+        mean = torch.tensor([30.0, -10.0]).double()[:k]
+        square = torch.tensor([[60.0, 20.0], [20.0, 30.0]]).double()[:k, :k]
+        chosen.prior.update({"mean": mean, "square": square, "n": torch.tensor(80.0)})
+    return chosen
 
 
 def log_joint(problem, chosen, points):
@@ -74,7 +80,7 @@ def log_joint(problem, chosen, points):
 
 def setting(kind, k):
     problem = toy(k, precision=2.0, tokens=20, seed=4)
-    chosen = parts(kind)
+    chosen = parts(kind, k)
     model = chosen.model(problem.loadings, problem.bias)
     line = np.linspace(-6, 6, GRID[k])
     axes = np.meshgrid(*[line] * k, indexing="ij")

@@ -6,12 +6,11 @@ import numpy as np
 import torch
 
 from docsigma.gaussian_prior import GaussianPrior
-from docsigma.likelihoods import Likelihood
 from docsigma.loadings import PointLoadings
 from docsigma.posteriors import Full, FullGaussians
 from docsigma.priors import Prior
 
-__all__ = ["FixedGaussianLoadings", "FullPrior", "LowRank", "Polya"]
+__all__ = ["FixedGaussianLoadings", "FullPrior", "LowRank"]
 
 
 class FullPrior(Prior):
@@ -27,28 +26,6 @@ class FullPrior(Prior):
         matrix = off + (1 - self.correlation) * np.eye(n_components)
         mean = self.shift * np.arange(1, n_components + 1)
         return GaussianPrior(mean, self.precision * matrix)
-
-
-class Polya(Likelihood):
-    """Bursty counts: the Dirichlet-multinomial with a fixed concentration."""
-
-    def __init__(self, concentration=50.0):
-        self.concentration = concentration
-
-    def log_prob(self, counts, log_theta):
-        x, alpha = counts.values.double(), self.concentration
-        share = alpha * log_theta.double().exp()
-        terms = torch.lgamma(share + x) - torch.lgamma(share)
-        sums = torch.zeros_like(counts.n_tokens, dtype=torch.float64)
-        sums.index_add_(0, counts.rows_of_values(), terms)
-        whole = torch.tensor(alpha, dtype=torch.float64)
-        tokens = counts.n_tokens.double()
-        return sums + torch.lgamma(whole) - torch.lgamma(whole + tokens)
-
-    def effective_counts(self, counts, log_theta):
-        share = self.concentration * log_theta.double().exp()
-        grown = torch.digamma(share + counts.values.double()) - torch.digamma(share)
-        return (share * grown).to(log_theta)
 
 
 class FixedGaussianLoadings(PointLoadings):

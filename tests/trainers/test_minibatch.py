@@ -141,6 +141,7 @@ def test_the_linear_half_of_the_gradient_is_kept_as_posteriors_move(counts):
         training.parts,
         training.prior,
         training.q,
+        training.effective_tokens,
         training.settings,
         documents=training.documents(50),
         totals=training.totals,

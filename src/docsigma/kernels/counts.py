@@ -64,7 +64,8 @@ class CountTensor:
         self._source: Callable[[], csr_matrix] = lambda: counts
         self._like = like
         self._matrix = _sparse_tensor(counts, like)
-        self._transposed: Tensor | None = None
+        # What depends on where the counts are, not on their values: made when needed.
+        self._places: dict[str, tuple[Tensor, ...]] = {}
         self._occurring: tuple[Tensor, Tensor] | None = None
         tokens = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
         self.known_tokens = torch.from_numpy(tokens).to(like)
@@ -94,7 +95,7 @@ class CountTensor:
         picked._matrix = _csr(begin, words[entries], self.values[entries], shape)
         source = self._source
         picked._source = lambda: source()[rows.cpu().numpy()]
-        picked._transposed = picked._occurring = None
+        picked._places, picked._occurring = {}, None
         picked.known_tokens = self.known_tokens[rows]
         picked.n_tokens = self.n_tokens[rows]
         return picked
@@ -141,8 +142,10 @@ class CountTensor:
 
     def rows_of_values(self) -> Tensor:
         """Return the document of each of :attr:`values`."""
-        rows = torch.arange(len(self), device=self._matrix.device)
-        return torch.repeat_interleave(rows, self._lengths)
+        if "rows" not in self._places:
+            rows = torch.arange(len(self), device=self._matrix.device)
+            self._places["rows"] = (torch.repeat_interleave(rows, self._lengths),)
+        return self._places["rows"][0]
 
     def with_values(self, values: Tensor) -> CountTensor:
         """Return other counts of the same words in the same documents."""
@@ -156,7 +159,7 @@ class CountTensor:
             return sp.csr_matrix((data, old.indices, old.indptr), shape=old.shape)
 
         other._source = counts
-        other._transposed = other._occurring = None
+        other._occurring = None
         sums = torch.zeros_like(self.known_tokens)
         sums.index_add_(0, self.rows_of_values(), values)
         other.known_tokens = other.n_tokens = sums
@@ -177,21 +180,38 @@ class CountTensor:
 
     def backproject(self, mean: Tensor) -> Tensor:
         """Return ``x.T @ mean``, of shape (V, K)."""
-        if self._transposed is None:
-            self._transposed = _sparse_tensor(self._counts.T.tocsr(), self._like)
-        return self._transposed @ mean
+        total = mean.new_zeros(self._matrix.shape[1], mean.shape[1])
+        self.add_backprojected(mean, total)
+        return total
 
     def add_backprojected(self, mean: Tensor, total: Tensor) -> None:
         """Add ``x.T @ mean`` to `total`, touching only the words that occur."""
         if self._occurring is None:
-            transposed = self._counts.T.tocsr()
-            found = np.flatnonzero(np.diff(transposed.indptr))
-            self._occurring = (
-                torch.from_numpy(found).to(self._like.device),
-                _sparse_tensor(transposed[found], self._like),
-            )
+            words, starts, documents, order = self._words()
+            values, shape = self.values[order], (len(words), len(self))
+            self._occurring = words, _csr(starts, documents, values, shape)
         words, matrix = self._occurring
         total.index_add_(0, words, matrix @ mean)
+
+    def _words(self) -> tuple[Tensor, ...]:
+        """Return the words that occur, where their documents start, these, and where.
+
+        The last says which of :attr:`values` each is.
+        """
+        if "words" not in self._places:
+            counts = self._counts
+            numbers = np.arange(len(counts.indices))
+            by_word = sp.csr_matrix(
+                (numbers, counts.indices, counts.indptr), shape=counts.shape
+            ).tocsc()
+            found = np.flatnonzero(np.diff(by_word.indptr))
+            starts = np.append(by_word.indptr[found], len(numbers))
+            arrays = (found, starts, by_word.indices, by_word.data)
+            self._places["words"] = tuple(
+                torch.from_numpy(a.astype(np.int64)).to(self._like.device)
+                for a in arrays
+            )
+        return self._places["words"]
 
     def document_frequencies(self) -> Tensor:
         """Return the number of documents that have each word, of shape (V,)."""
@@ -200,5 +220,6 @@ class CountTensor:
 
     def word_totals(self) -> Tensor:
         """Return the corpus count of each word, of shape (V,)."""
-        totals = np.asarray(self._counts.sum(axis=0), dtype=np.float64).ravel()
-        return torch.from_numpy(totals).to(self._like)
+        words, n_words = self._matrix.col_indices(), self._matrix.shape[1]
+        totals = torch.zeros(n_words, dtype=torch.float64, device=words.device)
+        return totals.index_add_(0, words, self.values.double()).to(self._like)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from docsigma.likelihoods._base import DocumentLikelihood, Likelihood, LikelihoodTerms
 from docsigma.likelihoods.multinomial import Multinomial
+from docsigma.likelihoods.polya import Polya
 
 __all__ = [
     "LIKELIHOODS",
@@ -11,6 +12,10 @@ __all__ = [
     "Likelihood",
     "LikelihoodTerms",
     "Multinomial",
+    "Polya",
 ]
 
-LIKELIHOODS: dict[str, type[Likelihood]] = {"multinomial": Multinomial}
+LIKELIHOODS: dict[str, type[Likelihood]] = {
+    "multinomial": Multinomial,
+    "polya": Polya,
+}

@@ -23,6 +23,7 @@ class LikelihoodTerms(NamedTuple):
     value: Tensor  # (n,), float64
     linear_gradient: Tensor  # (n, K): effective counts times the loadings
     tokens: Tensor  # (n,): sums of the effective counts
+    counts: CountTensor  # the effective counts: the gradient in the words
 
 
 class Likelihood(Part):
@@ -66,16 +67,17 @@ class DocumentLikelihood:
 
     def at(self, points: Tensor, lse: Tensor) -> LikelihoodTerms:
         """Return value and gradient at `points`, whose log-sum-exp is `lse`."""
-        log_theta = self._log_theta(points, lse)
+        log_theta = self.log_theta(points, lse)
         value = self.kind.log_prob(self.counts, log_theta).double()
-        effective = self._effective(log_theta)
-        return LikelihoodTerms(
-            value, effective.project(self.loadings), effective.n_tokens
+        effective = self.counts.with_values(
+            self.kind.effective_counts(self.counts, log_theta)
         )
+        projected = effective.project(self.loadings)
+        return LikelihoodTerms(value, projected, effective.n_tokens, effective)
 
     def value(self, points: Tensor, lse: Tensor) -> Tensor:
         """Return the value alone."""
-        log_theta = self._log_theta(points, lse)
+        log_theta = self.log_theta(points, lse)
         return self.kind.log_prob(self.counts, log_theta).double()
 
     def values(self, points: Tensor, lse: Tensor) -> Tensor:
@@ -83,24 +85,13 @@ class DocumentLikelihood:
         draws = range(points.shape[1])
         return torch.stack([self.value(points[:, r], lse[:, r]) for r in draws], dim=1)
 
-    def backproject(self, points: Tensor, lse: Tensor) -> Tensor:
-        """Return the linear half of the gradient in the loadings, (V, K)."""
-        return self._effective(self._log_theta(points, lse)).backproject(points)
-
-    def word_totals(self, points: Tensor, lse: Tensor) -> Tensor:
-        """Return the linear half of the gradient in the bias, (V,)."""
-        return self._effective(self._log_theta(points, lse)).word_totals()
-
     def select(self, rows: Tensor) -> DocumentLikelihood:
         """Return the likelihood of some of the documents."""
         return DocumentLikelihood(
             self.kind, self.counts.select(rows), self.loadings, self.bias
         )
 
-    def _log_theta(self, points: Tensor, lse: Tensor) -> Tensor:
+    def log_theta(self, points: Tensor, lse: Tensor) -> Tensor:
+        """Return the log probabilities of the words that occur, of shape (nnz,)."""
         logits = self.counts.logits(points, self.loadings, self.bias)
         return logits - lse.to(logits)[self.counts.rows_of_values()]
-
-    def _effective(self, log_theta: Tensor) -> CountTensor:
-        values = self.kind.effective_counts(self.counts, log_theta)
-        return self.counts.with_values(values)

@@ -69,7 +69,7 @@ class _LinearLikelihood(DocumentLikelihood):
     def at(self, points: Tensor, lse: Tensor) -> LikelihoodTerms:
         """Return value and gradient at `points`, whose log-sum-exp is `lse`."""
         return LikelihoodTerms(
-            self.value(points, lse), self.projected, self.counts.n_tokens
+            self.value(points, lse), self.projected, self.counts.n_tokens, self.counts
         )
 
     def value(self, points: Tensor, lse: Tensor) -> Tensor:
@@ -82,14 +82,6 @@ class _LinearLikelihood(DocumentLikelihood):
         linear = torch.einsum("dk,drk->dr", self.projected.double(), points.double())
         tokens = self.counts.n_tokens.double()[:, None]
         return self.score[:, None] + linear - tokens * lse.double()
-
-    def backproject(self, points: Tensor, lse: Tensor) -> Tensor:  # noqa: ARG002
-        """Return the linear half of the gradient in the loadings, (V, K)."""
-        return self.counts.backproject(points)
-
-    def word_totals(self, points: Tensor, lse: Tensor) -> Tensor:  # noqa: ARG002
-        """Return the linear half of the gradient in the bias, (V,)."""
-        return self.counts.word_totals()
 
     def select(self, rows: Tensor) -> DocumentLikelihood:
         """Return the likelihood of some of the documents."""

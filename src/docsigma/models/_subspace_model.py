@@ -192,9 +192,7 @@ class SubspaceModel(CountModel):
         if self.solver == "fast":
             ordered, settings = SortedCounts(counts), self.minibatch_settings
             rate = self.learning_rate or settings.learning_rate(k)
-            stages = plan_stages(
-                ordered, self.n_passes, rate, settings, folds=parts.likelihood.linear
-            )
+            stages = plan_stages(ordered, self.n_passes, rate, settings)
             return MinibatchTrainer(
                 ordered,
                 parts,

@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from docsigma.priors._base import Prior, PriorTensors
+from docsigma.priors.diagonal import LearnedDiagonalPrior
+from docsigma.priors.full import LearnedFullPrior
 from docsigma.priors.isotropic import IsotropicPrior
 
-__all__ = ["PRIORS", "IsotropicPrior", "Prior", "PriorTensors"]
+__all__ = [
+    "PRIORS",
+    "IsotropicPrior",
+    "LearnedDiagonalPrior",
+    "LearnedFullPrior",
+    "Prior",
+    "PriorTensors",
+]
 
-PRIORS: dict[str, type[Prior]] = {"isotropic": IsotropicPrior}
+PRIORS: dict[str, type[Prior]] = {
+    "isotropic": IsotropicPrior,
+    "diagonal": LearnedDiagonalPrior,
+    "full": LearnedFullPrior,
+}

@@ -234,9 +234,18 @@ def learn_parts(
     columns: Tensor,
     bias: Tensor,
     documents: Iterable[tuple[CountTensor, Gaussians]],
+    *,
+    unseen: bool = False,
 ) -> bool:
-    """Let the parts that learn do so, and return whether any does."""
-    learning = [(role, part) for role, part in parts.items() if part.learns]
+    """Let the parts that learn do so, and return whether any does.
+
+    `unseen` says that the words have not seen these documents.
+    """
+    learning = [
+        (role, part)
+        for role, part in parts.items()
+        if (part.learns_from_unseen() if unseen else part.learns)
+    ]
     if not learning:
         return False
     totals: dict[str, dict[str, Tensor]] = {role: {} for role, _ in learning}

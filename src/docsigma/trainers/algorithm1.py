@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from docsigma.exceptions import InputError
 from docsigma.kernels import SoftmaxWords, softmax_moments
 from docsigma.loadings import WordGradient, WordInformation
 from docsigma.objective import document_bound, kl_divergence
@@ -78,6 +79,13 @@ class Algorithm1Trainer(Trainer):
         chunk: int = CHUNK,
     ) -> None:
         super().__init__(seed)
+        for _, part in parts.items():
+            if part.learns_from_unseen():
+                raise InputError(
+                    'solver="paper" shows all documents to the words, and '
+                    f"{part!r} learns from unseen ones: give what it would learn, or "
+                    'use solver="fast"'
+                )
         self.counts = counts
         self.posterior = posterior
         self.parts: Parts = parts
@@ -137,19 +145,18 @@ class Algorithm1Trainer(Trainer):
                 lse = moments.lse.double().view(-1, self.n_draws).mean(dim=1)
                 mean = self.posterior.mean[rows]
                 value[rows] = some.value(mean, lse)
-                linear += some.backproject(mean, lse)
-                bias_gradient += some.word_totals(mean, lse)
+                linear += some.counts.backproject(mean)
+                bias_gradient += some.counts.word_totals()
             else:
                 lse = softmax_moments(inputs, words).lse.view(-1, self.n_draws)
                 tokens = torch.empty_like(lse)
                 total = torch.zeros_like(value[rows])
                 for draw in range(self.n_draws):
-                    at = points[:, draw], lse[:, draw]
-                    terms = some.at(*at)
+                    terms = some.at(points[:, draw], lse[:, draw])
                     tokens[:, draw] = terms.tokens / self.n_draws
                     total += terms.value / self.n_draws
-                    linear += some.backproject(*at) / self.n_draws
-                    bias_gradient += some.word_totals(*at) / self.n_draws
+                    linear += terms.counts.backproject(points[:, draw]) / self.n_draws
+                    bias_gradient += terms.counts.word_totals() / self.n_draws
                 value[rows] = total
                 moments = softmax_moments(inputs, words, weights=tokens.flatten())
             assert moments.loading_gradient is not None

@@ -12,7 +12,12 @@ from docsigma.kernels import CountTensor
 from docsigma.random import Stream, generator, standard_normals
 from docsigma.trainers._base import PassSums, StopRule, Trainer, learn_parts
 from docsigma.trainers.lsa_start import damped, first_loadings, semantic_start
-from docsigma.trainers.minibatch_step import Batch, MinibatchStep, WordTable
+from docsigma.trainers.minibatch_step import (
+    LEAST_TOTAL,
+    Batch,
+    MinibatchStep,
+    WordTable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
 
     from docsigma.counts.sorted_counts import SortedCounts
     from docsigma.parts import Parts
+    from docsigma.posteriors import Gaussians
     from docsigma.trainers._base import Optimizer
     from docsigma.trainers.schedule import MinibatchSettings, Stage
 
@@ -41,6 +47,10 @@ class MinibatchTrainer(Trainer):
       all noise. No step exceeds a Newton step.
 
     Training starts from latent semantic analysis, and with the commonest words.
+
+    Where a part learns from documents that the words have not seen, one batch is set
+    aside in the first half of the passes: its posteriors move, the words do not, and
+    the part learns from it after each pass. Then it joins the others.
 
     Parameters
     ----------
@@ -97,10 +107,12 @@ class MinibatchTrainer(Trainer):
         self.totals = torch.from_numpy(counts.totals).to(like)
         variance = self.prior.scale**2
         self.q = parts.covariance.constant(n_documents, n_components, variance, like)
+        self.effective_tokens = torch.from_numpy(counts.tokens.copy()).to(like)
         self._batches = self._draw_batches()
         self._cache: dict[int, Batch] = {}
         self._cached_words = 0
-        self._seen = like.new_zeros(0)
+        self._frequencies = like.new_zeros(0)
+        self._frequencies_for: tuple[int, int | None] = (0, None)
 
     def _draw_batches(self) -> list[NDArray[np.intp]]:
         """Draw batches; they stay the same, and each pass draws their order anew.
@@ -119,14 +131,18 @@ class MinibatchTrainer(Trainer):
 
     def fitted(self) -> tuple[Tensor, Tensor]:
         """Return the words' columns and m, words in the order they came in."""
+        columns, bias = self._sorted_words()
+        place = torch.from_numpy(np.argsort(self.counts.order)).to(columns.device)
+        return columns[place], bias[place]
+
+    def _sorted_words(self) -> tuple[Tensor, Tensor]:
+        """Return columns and m of all words, commonest first."""
         n_words = self.table.n_words
         loadings, bias = self.table.loadings.clone(), self.table.bias[:-1].clone()
         loadings[n_words:] = 0.0
         if n_words < len(bias):
             bias[n_words:] = self._rare_bias(n_words)
-        columns = self.parts.loadings.columns(loadings)
-        place = torch.from_numpy(np.argsort(self.counts.order)).to(columns.device)
-        return columns[place], bias[place]
+        return self.parts.loadings.columns(loadings), bias
 
     def moved(self) -> tuple[Tensor, Tensor]:
         """Return the loadings and m of the words that have loadings by now."""
@@ -142,14 +158,30 @@ class MinibatchTrainer(Trainer):
             return None
         return StopRule(window, 2 * window)
 
-    def batch_counts(self, rows: NDArray[np.intp], n_words: int) -> CountTensor:
-        """Return documents with the commonest `n_words` words, and all their tokens."""
-        batch = self.counts.batch(rows, n_words)
-        return CountTensor(batch, self._like, self.counts.tokens[rows])
-
     def _make_batch(self, rows: NDArray[np.intp], n_words: int) -> Batch:
+        """Return documents with the commonest `n_words` words, and all their tokens.
+
+        Only a linear likelihood can do without the others.
+        """
+        linear = self.parts.likelihood.linear
+        counts = self.counts.batch(rows, n_words if linear else self.counts.n_features)
         where = torch.from_numpy(rows).to(self._like.device)
-        return Batch(where, self.batch_counts(rows, n_words))
+        return Batch(where, CountTensor(counts, self._like, self.counts.tokens[rows]))
+
+    @property
+    def unseen(self) -> int | None:
+        """Number of the batch that is set aside in this pass, if any."""
+        wanted = any(part.learns_from_unseen() for _, part in self.parts.items())
+        enough = len(self._batches) >= self.settings.least_batches
+        early = self.epoch < self.settings.unseen_passes * (self.n_passes or 0)
+        return 0 if wanted and enough and early else None
+
+    def _seen(self) -> NDArray[np.intp]:
+        """Return the documents that the words learn from in this pass."""
+        rows = np.arange(self.n_documents)
+        if self.unseen is None:
+            return rows
+        return np.delete(rows, self._batches[self.unseen])
 
     def batch(self, number: int, n_words: int) -> Batch:
         """Return a batch; those of a corpus in memory are made once per stage."""
@@ -163,29 +195,33 @@ class MinibatchTrainer(Trainer):
         return self._cache[number]
 
     def documents(self, n_words: int) -> Iterator[Batch]:
-        """Go through the corpus once."""
+        """Go once through the documents that the words learn from in this pass."""
         if self.counts.in_memory:
             for number in range(len(self._batches)):
-                yield self.batch(number, n_words)
+                if number != self.unseen:
+                    yield self.batch(number, n_words)
             return
-        n_blocks = -(-self.n_documents // self.settings.block)
-        for rows in np.array_split(np.arange(self.n_documents), n_blocks):
-            yield self._make_batch(rows, n_words)
+        rows = self._seen()
+        for some in np.array_split(rows, -(-len(rows) // self.settings.block)):
+            yield self._make_batch(some, n_words)
 
     def documents_with(self, n_words: int) -> Tensor:
         """Count the documents that have each of the commonest words, once per stage."""
-        if len(self._seen) != n_words:
-            self._seen = self.totals.new_zeros(n_words)
+        made_for = n_words, self.unseen
+        if self._frequencies_for != made_for:
+            self._frequencies = self.totals.new_zeros(n_words)
             for batch in self.documents(n_words):
-                self._seen += batch.counts.document_frequencies()
-        return self._seen
+                found = batch.counts.document_frequencies()
+                self._frequencies += found[:n_words]
+            self._frequencies_for = made_for
+        return self._frequencies
 
     def _sample(self) -> NDArray[np.intp]:
-        n, size = self.counts.n_documents, self.settings.sample
-        if n <= size:
-            return np.arange(n)
-        order = torch.randperm(n, generator=generator(self.seed, Stream.SAMPLE))
-        return np.sort(order[:size].numpy())
+        rows, size = self._seen(), self.settings.sample
+        if len(rows) <= size:
+            return rows
+        source = generator(self.seed, Stream.SAMPLE)
+        return np.sort(rows[torch.randperm(len(rows), generator=source)[:size].numpy()])
 
     def begin(self) -> None:
         """Start from latent semantic analysis, unless a checkpoint was restored."""
@@ -216,7 +252,7 @@ class MinibatchTrainer(Trainer):
 
     def _rare_bias(self, n_words: int) -> Tensor:
         """Share what the row of the rare words has among them, by their counts."""
-        rare = self.totals[n_words:].clamp(min=1e-3)
+        rare = self.totals[n_words:].clamp(min=LEAST_TOTAL)
         shared: Tensor = rare.log() - rare.sum().log()
         return shared + self.table.bias[n_words]
 
@@ -261,16 +297,22 @@ class MinibatchTrainer(Trainer):
             self._grow(n_words)
         source = generator(self.seed, Stream.ORDER, self.epoch)
         batches = torch.randperm(len(self._batches), generator=source).tolist()
+        unseen = self.unseen
+        totals, n_tokens = self.totals, float(self.counts.tokens[self._seen()].sum())
+        if unseen is not None and self.parts.likelihood.linear:
+            counts = self.counts.batch(self._batches[unseen], self.counts.n_features)
+            totals = totals - CountTensor(counts, self._like).word_totals()
         step = MinibatchStep(
             self.table.prefix(n_words),
             self.parts,
             self.prior,
             self.q,
+            self.effective_tokens,
             settings,
             documents=self.documents(n_words),
-            totals=self.totals,
+            totals=totals,
             documents_with=self.documents_with(n_words),
-            n_tokens=float(self.counts.tokens.sum()),
+            n_tokens=n_tokens,
         )
         progress = self.epoch / max(1, (self.n_passes or 0) - 1)
         change = settings.last_damping - settings.first_damping
@@ -285,23 +327,47 @@ class MinibatchTrainer(Trainer):
                 step.update_basis()
             part = (done * len(batches) + number + 1) / (stage.n_passes * len(batches))
             step.visit(
-                self.batch(batch, n_words), noise, damping, stage.rate(part), curved
+                self.batch(batch, n_words),
+                noise,
+                damping,
+                stage.rate(part),
+                curved,
+                unseen=batch == unseen,
             )
-
-        def posteriors() -> Iterator[tuple[CountTensor, Any]]:
-            for batch in self.documents(n_words):
-                yield batch.counts, self.q[batch.rows]
-
-        loadings, bias = self.moved()
-        if learn_parts(self.parts, loadings, bias, posteriors()):
-            self.prior = self.parts.prior.tensors(k, self._like)
-        penalty = self.parts.loadings.penalty(loadings)
+        self._learn_parts(n_words)
+        penalty = self.parts.loadings.penalty(self.table.loadings[:n_words])
         return PassSums(
             float(step.bound) + self._rare_part(n_words), float(step.kl), penalty
         )
 
+    def _learn_parts(self, n_words: int) -> None:
+        """Let parts learn from the documents just visited, or from the unseen ones."""
+        linear = self.parts.likelihood.linear
+        words = self.table.loadings[:n_words], self.table.bias[:n_words]
+        if not linear:
+            words = self._sorted_words()
+
+        def posteriors() -> Iterator[tuple[CountTensor, Gaussians]]:
+            for batch in self.documents(n_words):
+                yield batch.counts, self.q[batch.rows]
+
+        learned = learn_parts(self.parts, *words, posteriors())
+        if self.unseen is not None:
+            n_words = self.counts.n_features
+            rows, counts = self._make_batch(self._batches[self.unseen], n_words)
+            found = [(counts, self.q[rows])]
+            learn_parts(self.parts, *self._sorted_words(), found, unseen=True)
+            learned = True
+        if learned:
+            self.prior = self.parts.prior.tensors(self.table.n_components, self._like)
+
     def _rare_part(self, n_words: int) -> float:
-        """Return what the choice among the folded words adds to the likelihood."""
+        """Return what the choice among the folded words adds to the likelihood.
+
+        Nothing where the likelihood has seen each of them.
+        """
+        if not self.parts.likelihood.linear:
+            return 0.0
         rare = self.counts.totals[n_words:]
         rare = rare[rare > 0]
         return float((rare * np.log(rare / rare.sum())).sum()) if len(rare) else 0.0
@@ -309,7 +375,10 @@ class MinibatchTrainer(Trainer):
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors that training moves in place, for a checkpoint."""
         posterior = {f"posterior.{k}": v for k, v in self.q.tensors().items()}
-        return {"table": self.table.tensor, "n_words": self.table.size} | posterior
+        tensors = {"table": self.table.tensor, "n_words": self.table.size}
+        if not self.parts.likelihood.linear:
+            tensors["effective_tokens"] = self.effective_tokens
+        return tensors | posterior
 
     def optimizers(self) -> Mapping[str, Optimizer]:
         """Return the optimizers by name, for a checkpoint."""

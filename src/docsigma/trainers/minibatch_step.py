@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -25,6 +24,10 @@ if TYPE_CHECKING:
     from docsigma.priors import PriorTensors
     from docsigma.trainers._base import Optimizer
     from docsigma.trainers.schedule import MinibatchSettings
+
+
+# Tokens of a word that never occurs, where words share by their counts.
+LEAST_TOTAL = 1e-3
 
 
 class Batch(NamedTuple):
@@ -108,7 +111,9 @@ class MinibatchStep:
     `documents` is the whole corpus, once; `totals` are the tokens of each word,
     `documents_with` the documents that have it, and `n_tokens` all tokens. `bound` and
     `kl` are sums over the documents visited so far; `linear_gradient` is the linear
-    half of T's gradient, over the whole corpus.
+    half of T's gradient, over the whole corpus. `effective_tokens` are those of each
+    document's last visit, moved in place too: with them as weights one evaluation of
+    the words gives everything, where the effective counts follow from it only.
     """
 
     def __init__(
@@ -117,6 +122,7 @@ class MinibatchStep:
         parts: Parts,
         prior: PriorTensors,
         q: Gaussians,
+        effective_tokens: Tensor,
         settings: MinibatchSettings,
         *,
         documents: Iterable[Batch],
@@ -126,7 +132,11 @@ class MinibatchStep:
     ) -> None:
         self.words, self.parts, self.prior = words, parts, prior
         self.q, self.settings, self.n_tokens = q, settings, n_tokens
+        self.effective_tokens = effective_tokens
         n_words, k = words.loadings.shape
+        # The words that one stands for share its probability by their counts.
+        rare = totals[n_words:].clamp(min=LEAST_TOTAL)
+        self.log_shares = rare.log() - rare.sum().log()
         self.totals = torch.cat([totals[:n_words], totals[n_words:].sum()[None]])
         self.bound = torch.zeros((), dtype=torch.float64, device=totals.device)
         self.kl = torch.zeros_like(self.bound)
@@ -158,20 +168,38 @@ class MinibatchStep:
         """Compute the words' covariance as it is now."""
         loadings = self.words.rows[:, :-2]
         self.basis = LoadingsBasis(loadings, self.words.bias, self.prior)
-        self.norms = self.words.loadings.square().sum(dim=1)
+        self.norms = self._counted()[0].square().sum(dim=1)
+
+    def _counted(self) -> tuple[Tensor, Tensor]:
+        """Return loadings and bias of the words that counts have columns for.
+
+        A linear likelihood counts the tokens of rare words as those of one word; any
+        other sees each of them.
+        """
+        words, n_words = self.words, len(self.words.loadings)
+        if self.parts.likelihood.linear or not len(self.log_shares):
+            return words.loadings, words.bias
+        rare = words.bias[n_words] + self.log_shares
+        return words.table.loadings, torch.cat([words.bias[:n_words], rare])
 
     def visit(
-        self, batch: Batch, noise: Tensor, damping: float, rate: float, curved: bool
+        self,
+        batch: Batch,
+        noise: Tensor,
+        damping: float,
+        rate: float,
+        curved: bool,
+        unseen: bool = False,
     ) -> None:
-        """Move the posteriors of a batch of documents, then T and m."""
+        """Move the posteriors of a batch, then T and m unless it is to stay unseen."""
         rows, counts = batch
         prior = self.prior
         q = self.q[rows]
         points = q.points(noise[:, None])[:, 0]
-        likelihood = self.parts.likelihood.bind(
-            counts, self.words.loadings, self.words.bias
-        )
-        moments, terms, gradients = self._evaluate(likelihood, q, points, curved)
+        likelihood = self.parts.likelihood.bind(counts, *self._counted())
+        weights = self.effective_tokens[rows]
+        moments, terms = self._evaluate(likelihood, q, points, weights, curved)
+        self.effective_tokens[rows] = terms.tokens
         kl = objective.kl_divergence(q, prior)
         self.bound += objective.document_bound(terms.value, kl).sum()
         self.kl += kl.sum()
@@ -184,10 +212,12 @@ class MinibatchStep:
             q = q.halfway(
                 self.parts.covariance.with_information(q.mean, prior, information)
             )
-        trace = (q.precision - prior.diagonal).sum(dim=1, keepdim=True)
+        # Since the prior was learned, some precisions may be smaller than its own.
+        information = (q.precision - prior.diagonal).clamp_(min=0)
+        trace = information.sum(dim=1, keepdim=True)
         curvature = WordCurvature(
             counts,
-            self.words.loadings,
+            likelihood.loadings,
             self.basis,
             prior,
             likelihood.projected,
@@ -200,27 +230,29 @@ class MinibatchStep:
         reach = self.settings.reach * prior.scale / step.abs().amax(dim=1, keepdim=True)
         moved = step * reach.clamp_(max=1.0)
         self.q[rows] = q.with_mean(q.mean + moved)
-        self._move_words(likelihood, points, moved, moments, gradients, rate)
+        if not unseen:
+            self._move_words(counts, points, moved, moments, terms, weights, rate)
 
     def _evaluate(
-        self, likelihood: DocumentLikelihood, q: Gaussians, points: Tensor, curved: bool
-    ) -> tuple[SoftmaxMoments, LikelihoodTerms, SoftmaxMoments]:
-        """Evaluate a draw per document; the last item has the words' gradients."""
-        evaluate = partial(
-            softmax_moments,
+        self,
+        likelihood: DocumentLikelihood,
+        q: Gaussians,
+        points: Tensor,
+        weights: Tensor,
+        curved: bool,
+    ) -> tuple[SoftmaxMoments, LikelihoodTerms]:
+        """Evaluate a draw per document; the words' gradients are weighted."""
+        moments = softmax_moments(
             points,
             SoftmaxWords.of_table(self.words.rows),
+            first=True,
+            second=curved and self.parts.covariance.diagonal,
+            weights=weights,
             workspace=self.words.table.workspace,
         )
-        second = curved and self.parts.covariance.diagonal
-        if self.parts.likelihood.linear:
-            tokens = likelihood.counts.n_tokens
-            moments = evaluate(first=True, second=second, weights=tokens)
-            # Linear: the mean of w says it all, and the draw's noise stays out.
-            return moments, likelihood.at(q.mean, moments.lse), moments
-        moments = evaluate(first=True, second=second)
-        terms = likelihood.at(points, moments.lse)
-        return moments, terms, evaluate(weights=terms.tokens)
+        # Linear: the mean of w says it all, and the draw's noise stays out.
+        at = q.mean if self.parts.likelihood.linear else points
+        return moments, likelihood.at(at, moments.lse)
 
     def _information(
         self, q: Gaussians, moments: SoftmaxMoments, tokens: Tensor
@@ -236,29 +268,34 @@ class MinibatchStep:
 
     def _move_words(
         self,
-        likelihood: DocumentLikelihood,
+        counts: CountTensor,
         points: Tensor,
         moved: Tensor,
         moments: SoftmaxMoments,
-        gradients: SoftmaxMoments,
+        terms: LikelihoodTerms,
+        weights: Tensor,
         rate: float,
     ) -> None:
         table, n_words = self.words.table, len(self.words.loadings)
-        assert gradients.loading_gradient is not None
-        assert gradients.bias_gradient is not None
-        scale = self.n_tokens / likelihood.counts.n_tokens.sum().clamp(min=1.0)
+        assert moments.loading_gradient is not None
+        assert moments.bias_gradient is not None
+        scale = self.n_tokens / counts.n_tokens.sum().clamp(min=1.0)
         if self.parts.likelihood.linear:
-            likelihood.counts.add_backprojected(moved, self.linear_gradient)
+            counts.add_backprojected(moved, self.linear_gradient)
             linear, totals = self.linear_gradient, self.totals
         else:
-            linear = scale * likelihood.backproject(points, moments.lse)
-            totals = torch.zeros_like(self.totals)
-            totals[:n_words] = scale * likelihood.word_totals(points, moments.lse)
+            # Brought to the sum that the other half has: still the gradient of each
+            # document, with the weight of its last visit.
+            ratio = (scale * weights / terms.tokens.clamp(min=1e-6))[:, None]
+            both = terms.counts.backproject(torch.cat([ratio * points, ratio], dim=1))
+            linear, totals = both[:n_words, :-1], torch.zeros_like(self.totals)
+            totals[:n_words] = both[:n_words, -1]
+            totals[n_words] = both[n_words:, -1].sum()
         table.ascent.ascend(
             self.words.loadings,
             WordGradient(
                 linear,
-                gradients.loading_gradient[:n_words],
+                moments.loading_gradient[:n_words],
                 scale,
                 rate,
                 self.word_curvature,
@@ -267,7 +304,7 @@ class MinibatchStep:
             ),
         )
         if table.learn_bias:
-            excess = totals - scale * gradients.bias_gradient
+            excess = totals - scale * moments.bias_gradient
             table.bias_ascent.ascend(
                 self.words.rows[:, -2:-1], excess[:, None], rate * self.prior.scale
             )

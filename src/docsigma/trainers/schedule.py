@@ -55,6 +55,11 @@ class MinibatchSettings:
     # Learning rate at the end of the two stages, against that at their beginning.
     head_end: float = 0.3
     end: float = 0.04
+    # Part of the passes in which a batch is set aside, if a part learns from unseen
+    # documents: later, words change little and would rather see all of them ...
+    unseen_passes: float = 0.5
+    # ... and batches below which none is: too few documents would be left.
+    least_batches: int = 4
     # The stop rule compares this many passes at the least.
     window: int = 2
 
@@ -102,20 +107,18 @@ def plan_stages(
     max_iter: int,
     rate: float,
     settings: MinibatchSettings,
-    *,
-    folds: bool = True,
 ) -> list[Stage]:
     """Divide passes: the commonest words first, where that saves much.
 
     Rare words are most of the vocabulary and few of the tokens. As long as their
     loadings are zero they are one word to the model, exactly, and a pass costs a
-    fraction. `folds` says whether the likelihood can count them as one.
+    fraction.
     """
     head = counts.covering(settings.head_tokens)
     first = int(max_iter * settings.head_passes)
     n_words = counts.n_features
     end = (rate, rate * settings.end)
-    if not folds or first == 0 or head > settings.head_words * n_words:
+    if first == 0 or head > settings.head_words * n_words:
         return [Stage(n_words, max_iter, end)]
     whole = Stage(n_words, max_iter - first, end)
     return [Stage(head, first, (rate, rate * settings.head_end)), whole]

@@ -161,12 +161,10 @@ class StreamTrainer:
         points = q.points(noise)[:, 0]
         words = SoftmaxWords.of_table(self._table.tensor)
         likelihood = parts.likelihood.bind(counts, model.loadings, model.bias)
-        tokens, at = counts.n_tokens, q.mean
-        lse = torch.zeros_like(tokens)
+        effective, tokens, at = counts, counts.n_tokens, q.mean
         if not parts.likelihood.linear:
-            at = points
-            lse = softmax_moments(points, words).lse
-            tokens = likelihood.at(points, lse).tokens
+            terms = likelihood.at(points, softmax_moments(points, words).lse)
+            effective, tokens, at = terms.counts, terms.tokens, points
         moments = softmax_moments(
             points, words, weights=tokens, workspace=self._table.workspace
         )
@@ -177,7 +175,7 @@ class StreamTrainer:
         self._table.ascent.ascend(
             loadings,
             WordGradient(
-                scale * likelihood.backproject(at, lse),
+                scale * effective.backproject(at),
                 moments.loading_gradient[:-1],
                 scale,
                 rate,
@@ -185,7 +183,7 @@ class StreamTrainer:
             ),
         )
         if self._table.learn_bias:
-            totals = likelihood.word_totals(at, lse)
+            totals = effective.word_totals()
             excess = (totals - moments.bias_gradient[:-1])[:, None]
             self._table.bias_ascent.ascend(
                 self._table.tensor[:-1, -2:-1], excess * scale, rate * self.prior.scale

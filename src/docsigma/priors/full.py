@@ -1,0 +1,112 @@
+"""A prior whose mean and full precision are learned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+
+from docsigma.gaussian_prior import GaussianPrior
+from docsigma.priors._base import Prior
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch import Tensor
+
+    from docsigma.kernels import CountTensor
+    from docsigma.objective import Model
+    from docsigma.posteriors import Gaussians
+
+
+class LearnedFullPrior(Prior):
+    r"""A prior :math:`N(m_0, C)` whose mean and correlations are learned.
+
+    After each pass :math:`m_0` and :math:`C` are mean and covariance of the documents'
+    posteriors put together (empirical Bayes), with `pseudo_documents` more of mean zero
+    and variance :math:`1/\lambda`. As in :class:`LearnedDiagonalPrior`, and for its
+    reason, **the mean of the variances stays at** :math:`1/\lambda`.
+
+    With T free, a turn of the embeddings and a shift of m make any such prior an
+    isotropic one: what it can gain comes from the penalty on T and from posteriors
+    whose covariances are diagonal.
+
+    Parameters
+    ----------
+    precision : float, default=10.0
+        :math:`\lambda`, the inverse of the mean variance.
+    pseudo_documents : float, default=100.0
+        What the hyper-prior is worth. A corpus of fewer documents stays near the
+        isotropic prior.
+
+    Attributes
+    ----------
+    mean_ : array of shape (n_components,)
+        :math:`m_0`; absent before it was learned.
+    covariance_ : array of shape (n_components, n_components)
+        :math:`C`; absent before it was learned.
+
+    Examples
+    --------
+    >>> from docsigma import BayesianSMM, load_corpus
+    >>> counts = load_corpus("synthetic").train.counts
+    >>> smm = BayesianSMM(3, prior="full", max_iter=20, random_state=0).fit(counts)
+    >>> smm.posterior(counts).prior
+    GaussianPrior(3 components, full precision)
+    """
+
+    learns: ClassVar[bool] = True
+
+    def __init__(
+        self, precision: float = 10.0, pseudo_documents: float = 100.0
+    ) -> None:
+        self.precision = precision
+        self.pseudo_documents = pseudo_documents
+
+    def gaussian(self, n_components: int) -> GaussianPrior:
+        """Return the mean and the precision for embeddings of that size."""
+        if not hasattr(self, "covariance_"):
+            return GaussianPrior.isotropic(self.precision, n_components)
+        return GaussianPrior(self.mean_, np.linalg.inv(self.covariance_))
+
+    def sums(
+        self,
+        counts: CountTensor,  # noqa: ARG002
+        q: Gaussians,
+        model: Model,  # noqa: ARG002
+    ) -> dict[str, Tensor]:
+        """Return the sums of means and second moments, and how many documents."""
+        mean = q.mean.double()
+        covariance = getattr(q, "covariance", None)
+        if covariance is None:
+            spread = torch.diag(q.variance.double().sum(dim=0))
+        else:
+            spread = covariance.double().sum(dim=0)
+        return {
+            "mean": mean.sum(dim=0),
+            "square": mean.t() @ mean + spread,
+            "n": torch.tensor(float(len(q)), dtype=torch.float64),
+        }
+
+    def update(self, sums: Mapping[str, Tensor]) -> None:
+        """Learn the mean and the covariance; the mean variance stays."""
+        total, square = (sums[name].cpu().numpy() for name in ("mean", "square"))
+        more, mean_variance = self.pseudo_documents, 1 / self.precision
+        n = float(sums["n"]) + more
+        self.mean_ = total / n
+        own = square + more * mean_variance * np.eye(len(total))
+        own = own - n * np.outer(self.mean_, self.mean_)
+        self.covariance_ = own * (mean_variance / own.diagonal().mean())
+
+    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return what was learned."""
+        if not hasattr(self, "covariance_"):
+            return {}
+        return {"mean": self.mean_, "covariance": self.covariance_}
+
+    def set_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Restore what :meth:`arrays` returned."""
+        if "covariance" in arrays:
+            self.mean_ = np.array(arrays["mean"])
+            self.covariance_ = np.array(arrays["covariance"])

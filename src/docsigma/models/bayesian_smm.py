@@ -62,9 +62,11 @@ class BayesianSMM(SubspaceModel, GaussianModel):
     prior : "isotropic" or Prior, default="isotropic"
         What an embedding is before a word is read. ``"isotropic"`` is
         ``IsotropicPrior(precision=prior_precision)``.
-    covariance : {"diagonal", "full", "point"} or PosteriorFamily, default="diagonal"
-        Which covariances a document's Gaussian may have. ``"full"`` costs K times as
-        much; ``"point"`` has none.
+    covariance : {"diagonal", "low_rank", "full", "point"} or PosteriorFamily
+        Which covariances a document's Gaussian may have; the default is
+        ``"diagonal"``. Training with ``"low_rank"`` or ``"full"`` is for few
+        components; with many, :meth:`posterior` gives them after a diagonal training.
+        ``"point"`` has none.
     loadings : "point" or Loadings, default="point"
         What is learned of T. ``"point"`` is ``PointLoadings(l1=l1, l2=l2)``.
     learn_log_unigram : bool, default=True

@@ -15,6 +15,8 @@ from torch import Tensor
 # The products of one tile of words; on a GPU a tile must be large to fill it.
 PRODUCT_BYTES = 32 * 2**20
 GPU_PRODUCT_BYTES = 512 * 2**20
+# Words of a tile at the least, however many components there are.
+LEAST_WORDS = 64
 # Points whose probabilities are made at once: those of a tile stay in the cache.
 POINTS = 1024
 GPU_POINTS = 2**15
@@ -27,6 +29,9 @@ def second_moments(
     columns: Tensor,
     bias: Tensor,
     loadings: Tensor,
+    *,
+    product_bytes: int | None = None,
+    points: int | None = None,
 ) -> Tensor:
     r"""Return :math:`\sum_r a_r\,E_{\theta_r}[t t^\top]` per document.
 
@@ -42,6 +47,10 @@ def second_moments(
         The words' part of the logits.
     loadings : Tensor of shape (V, K)
         :math:`t`; best centred, for a covariance is then no small difference.
+    product_bytes : int, default=None
+        Size of the products of a tile of words; None means what suits the device.
+    points : int, default=None
+        Points whose probabilities are made at once; None means the same.
 
     Returns
     -------
@@ -58,10 +67,12 @@ def second_moments(
     n, n_draws, _ = inputs.shape
     n_words, k = loadings.shape
     n_products = k * (k + 1) // 2
-    on_cpu = inputs.is_cpu
-    room = PRODUCT_BYTES if on_cpu else GPU_PRODUCT_BYTES
-    tile = max(64, room // (n_products * inputs.element_size()))
-    documents = max(1, (POINTS if on_cpu else GPU_POINTS) // n_draws)
+    if product_bytes is None:
+        product_bytes = PRODUCT_BYTES if inputs.is_cpu else GPU_PRODUCT_BYTES
+    if points is None:
+        points = POINTS if inputs.is_cpu else GPU_POINTS
+    tile = max(LEAST_WORDS, product_bytes // (n_products * inputs.element_size()))
+    documents = max(1, points // n_draws)
     # A weight is one more term of the exponent; that of zero is minus infinity.
     shift = weights.log() - lse
     transposed = loadings.t().contiguous()
@@ -80,14 +91,14 @@ def _probabilities(
     inputs: Tensor, shift: Tensor, columns: Tensor, bias: Tensor, documents: int
 ) -> Tensor:
     """Return the weighted sums over draws of the words' probabilities, words x n."""
-    found = []
+    theta = inputs.new_empty(len(bias), len(inputs))
     for start in range(0, len(inputs), documents):
-        points = inputs[start : start + documents]
-        shifts = shift[start : start + documents]
-        offset = bias[:, None] + shifts.reshape(1, -1)
-        logits = torch.addmm(offset, columns, points.flatten(0, 1).t())
-        found.append(logits.exp_().view(len(bias), *shifts.shape).sum(dim=2))
-    return torch.cat(found, dim=1)
+        some = slice(start, start + documents)
+        offset = bias[:, None] + shift[some].reshape(1, -1)
+        logits = torch.addmm(offset, columns, inputs[some].flatten(0, 1).t())
+        each = logits.exp_().view(len(bias), *shift[some].shape)
+        torch.sum(each, dim=2, out=theta[:, some])
+    return theta
 
 
 def _fill_products(rows: Tensor, out: Tensor) -> None:

@@ -211,7 +211,9 @@ class LowRank(Full):
         return LowRankGaussians(mean, *factorize(precision, self.rank))
 
 
-def factorize(precision: Tensor, rank: int) -> tuple[Tensor, Tensor]:
+def factorize(
+    precision: Tensor, rank: int, steps: int = STEPS
+) -> tuple[Tensor, Tensor]:
     r"""Return :math:`\log D` and U of the :math:`D + U U^\top` nearest to a matrix H.
 
     Nearest in the divergence of the Gaussians, which is what the bound loses:
@@ -227,6 +229,8 @@ def factorize(precision: Tensor, rank: int) -> tuple[Tensor, Tensor]:
         H, positive definite.
     rank : int
         Columns r of U; no more than K are returned.
+    steps : int
+        EM steps.
 
     Returns
     -------
@@ -247,7 +251,7 @@ def factorize(precision: Tensor, rank: int) -> tuple[Tensor, Tensor]:
     diagonal = rest[:, None].expand(-1, k)
     factor = vectors[:, :, k - rank :] * kept[:, None, :].sqrt()
     if rank < k - 1:
-        for _ in range(STEPS):
+        for _ in range(steps):
             diagonal, factor = _em_step(matrix, diagonal, factor)
             diagonal = diagonal.clamp(min=least)
     return diagonal.log() + 2 * log_scale, scale[:, :, None] * factor

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from docsigma._array_checks import check_all, check_shape, floats
+from docsigma._low_rank import LowRankPrecision
 from docsigma._tensors import read_tensors, write_tensors
 from docsigma.exceptions import InputError
 from docsigma.gaussian_prior import GaussianPrior
@@ -22,9 +23,10 @@ KIND = "gaussian-posterior"
 class GaussianPosterior:
     r"""One Gaussian per document: :math:`q(w_d) = N(\nu_d, \Sigma_d)`.
 
-    The covariance is diagonal (give `variance`) or full (give `covariance`). The
-    object is immutable; slicing gives a new one. The prior and the numbers of tokens
-    go wherever the Gaussians go: into slices, joined posteriors and files.
+    The covariance is diagonal (give `variance`), full (give `covariance`) or low-rank
+    (give `precision_diagonal` and `precision_factor`, D and U: :math:`\Sigma^{-1} = D +
+    U U^T`). The object is immutable; slicing gives a new one. The prior and the numbers
+    of tokens go wherever the Gaussians go: into slices, joined posteriors and files.
 
     Parameters
     ----------
@@ -35,6 +37,9 @@ class GaussianPosterior:
     covariance : array, default=None
         Full covariances, of shape (n_documents, n_components, n_components), instead
         of `variance`.
+    precision_diagonal, precision_factor : arrays, default=None
+        Low-rank precisions, of shapes (n_documents, n_components) and (n_documents,
+        n_components, rank), instead of `variance`.
     prior : GaussianPrior, default=None
         The prior the posteriors were made under, None if unknown.
     n_tokens : array of shape (n_documents,), default=None
@@ -45,7 +50,10 @@ class GaussianPosterior:
     mean, variance, log_std : arrays of shape (n_documents, n_components)
         Means, variances of each dimension, half the log of the latter.
     covariance : array or None
-        The full covariances, None for a diagonal posterior.
+        The covariance matrices, None for a diagonal posterior. Those of a low-rank one
+        are made when asked for.
+    precision_diagonal, precision_factor : arrays or None
+        As given, None if the posterior is not low-rank.
     total_variance : array of shape (n_documents,)
         Trace of the covariance: one number that says how unsure we are.
     prior : GaussianPrior or None
@@ -77,19 +85,35 @@ class GaussianPosterior:
         variance: ArrayLike | None = None,
         *,
         covariance: ArrayLike | None = None,
+        precision_diagonal: ArrayLike | None = None,
+        precision_factor: ArrayLike | None = None,
         prior: GaussianPrior | None = None,
         n_tokens: ArrayLike | None = None,
     ) -> None:
         self.mean: Array = floats("mean", mean, 2)
-        if (variance is None) == (covariance is None):
-            raise InputError("give one of `variance` and `covariance`, not both")
-        self.covariance: Array | None = None
+        given = (variance, covariance, precision_diagonal)
+        one = sum(array is not None for array in given) == 1
+        if not one or (precision_diagonal is None) != (precision_factor is None):
+            raise InputError(
+                "give one of `variance` and `covariance`, not both, or the pair of "
+                "`precision_diagonal` and `precision_factor` instead"
+            )
+        self._covariance: Array | None = None
+        self._low_rank: LowRankPrecision | None = None
+        self.precision_diagonal: Array | None = None
+        self.precision_factor: Array | None = None
         self.variance: Array
         if covariance is not None:
-            self.covariance = floats("covariance", covariance, 3)
+            self._covariance = floats("covariance", covariance, 3)
             shape = (*self.mean.shape, self.n_components)
-            check_shape("covariance", self.covariance, shape)
-            self.variance = np.diagonal(self.covariance, axis1=1, axis2=2).copy()
+            check_shape("covariance", self._covariance, shape)
+            self.variance = np.diagonal(self._covariance, axis1=1, axis2=2).copy()
+        elif precision_diagonal is not None and precision_factor is not None:
+            shape = self.mean.shape
+            low = LowRankPrecision(precision_diagonal, precision_factor, shape)
+            self._low_rank = low
+            self.precision_diagonal, self.precision_factor = low.diagonal, low.factor
+            self.variance = low.variance().astype(low.diagonal.dtype)
         elif variance is not None:
             self.variance = floats("variance", variance, 2)
             check_shape("variance", self.variance, self.mean.shape)
@@ -111,7 +135,7 @@ class GaussianPosterior:
 
     def __repr__(self) -> str:
         parts = [f"{len(self)} documents", f"{self.n_components} components"]
-        parts.append(f"{'diagonal' if self.covariance is None else 'full'} covariance")
+        parts.append(f"{self._form} covariance")
         if self.prior is not None:
             parts.append(f"{self.prior.form} prior")
         if self.n_tokens is not None:
@@ -127,8 +151,11 @@ class GaussianPosterior:
     def _rows(self) -> dict[str, Any]:
         """Return the arrays with one row per document, by their arguments' names."""
         arrays = {"mean": self.mean}
-        if self.covariance is not None:
-            arrays["covariance"] = self.covariance
+        if self._covariance is not None:
+            arrays["covariance"] = self._covariance
+        elif self._low_rank is not None:
+            arrays["precision_diagonal"] = self._low_rank.diagonal
+            arrays["precision_factor"] = self._low_rank.factor
         else:
             arrays["variance"] = self.variance
         if self.n_tokens is not None:
@@ -141,6 +168,19 @@ class GaussianPosterior:
         return int(self.mean.shape[1])
 
     @property
+    def _form(self) -> str:
+        if self._low_rank is not None:
+            return f"rank-{self._low_rank.rank}"
+        return "diagonal" if self._covariance is None else "full"
+
+    @property
+    def covariance(self) -> Array | None:
+        """The covariance matrices; None where only the diagonals are not zero."""
+        if self._low_rank is None:
+            return self._covariance
+        return self._low_rank.covariance().astype(self.mean.dtype)
+
+    @property
     def log_std(self) -> Array:
         """Log of the standard deviation of each dimension."""
         return np.asarray(0.5 * np.log(self.variance))
@@ -151,9 +191,11 @@ class GaussianPosterior:
         return np.asarray(self.variance.sum(axis=1))
 
     def _log_determinant(self) -> Array:
-        if self.covariance is None:
+        if self._low_rank is not None:
+            return self._low_rank.log_determinant()
+        if self._covariance is None:
             return np.asarray(np.log(self.variance.astype(np.float64)).sum(axis=1))
-        return np.asarray(np.linalg.slogdet(self.covariance.astype(np.float64))[1])
+        return np.asarray(np.linalg.slogdet(self._covariance.astype(np.float64))[1])
 
     def replace(
         self, *, prior: GaussianPrior | None = None, n_tokens: ArrayLike | None = None
@@ -218,8 +260,8 @@ class GaussianPosterior:
             )
         away = self.mean.astype(np.float64) - prior.mean
         square = (prior.times_precision(away) * away).sum(axis=1)
-        if self.covariance is not None and prior.form == "full":
-            trace = np.einsum("ij,dij->d", prior.precision, self.covariance)
+        if self._form != "diagonal" and prior.form == "full":
+            trace = np.einsum("ij,dij->d", prior.precision, self._full_covariance())
         else:
             trace = self.variance.astype(np.float64) @ prior.precision_diagonal()
         log_determinants = prior.log_determinant() + self._log_determinant()
@@ -236,10 +278,10 @@ class GaussianPosterior:
             raise InputError(f"`n_draws` must be at least 1, got {n_draws}")
         random = np.random.default_rng(random_state)
         noise = random.standard_normal((n_draws, *self.mean.shape))
-        if self.covariance is None:
+        if self._form == "diagonal":
             spread = noise * np.sqrt(self.variance)
         else:
-            factor = np.linalg.cholesky(self.covariance.astype(np.float64))
+            factor = np.linalg.cholesky(self._full_covariance().astype(np.float64))
             spread = np.einsum("dij,rdj->rdi", factor, noise)
         return np.asarray((self.mean + spread).astype(self.mean.dtype))
 
@@ -247,7 +289,8 @@ class GaussianPosterior:
     def concatenate(cls, parts: Sequence[GaussianPosterior]) -> GaussianPosterior:
         """Join posteriors, one set of documents after the other.
 
-        Priors must be equal. The result has a prior, and numbers of tokens, if all of
+        Covariances of different forms or ranks become full ones. Priors must be equal.
+        The result has a prior, and numbers of tokens, if all of
         `parts` have.
         """
         if not parts:
@@ -259,23 +302,25 @@ class GaussianPosterior:
                 f"cannot concatenate posteriors of {first} and {second} components"
             )
         rows = [part._rows() for part in parts]
-        if any("covariance" in arrays for arrays in rows):
+        if len({part._form for part in parts}) > 1:
             rows = [
                 {**arrays, "covariance": part._full_covariance()}
                 for part, arrays in zip(parts, rows, strict=True)
             ]
-        # What all have: not the variances of some if others have covariances.
+        # What all have: the covariances now, if their forms were different.
         names = set.intersection(*(set(arrays) for arrays in rows))
         joined = {n: np.concatenate([arrays[n] for arrays in rows]) for n in names}
         return cls(**joined, prior=_common_prior(parts))
 
     def _full_covariance(self) -> Array:
-        if self.covariance is not None:
-            return self.covariance
+        if self._covariance is not None:
+            return self._covariance
+        if self._low_rank is not None:
+            return self._low_rank.covariance()
         return self.variance[:, :, None] * np.eye(self.n_components)
 
     def to_arrays(self) -> dict[str, Array]:
-        """Return ``mean`` and ``variance`` (or ``covariance``) by name.
+        """Return ``mean`` and what the covariances were given by, by name.
 
         ``prior_mean`` and ``prior_precision``, and ``n_tokens``, are there if the
         posterior has them.
@@ -303,6 +348,8 @@ class GaussianPosterior:
             arrays["mean"],
             arrays.get("variance"),
             covariance=arrays.get("covariance"),
+            precision_diagonal=arrays.get("precision_diagonal"),
+            precision_factor=arrays.get("precision_factor"),
             prior=prior,
             n_tokens=arrays.get("n_tokens"),
         )

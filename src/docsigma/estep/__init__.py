@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from docsigma.estep.covariances import infer_covariances
 from docsigma.estep.newton import Inferred, infer
-from docsigma.estep.settings import NewtonSettings, RefineSettings
+from docsigma.estep.settings import CovarianceSettings, NewtonSettings, RefineSettings
 
-__all__ = ["Inferred", "NewtonSettings", "RefineSettings", "infer"]
+__all__ = [
+    "CovarianceSettings",
+    "Inferred",
+    "NewtonSettings",
+    "RefineSettings",
+    "infer",
+    "infer_covariances",
+]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from docsigma.kernels.counts import CountTensor
 from docsigma.kernels.precision import use_precision
+from docsigma.kernels.second_moments import second_moments
 from docsigma.kernels.softmax_moments import (
     SoftmaxMoments,
     SoftmaxWords,
@@ -17,6 +18,7 @@ __all__ = [
     "SoftmaxWords",
     "TileSizes",
     "Workspace",
+    "second_moments",
     "softmax_moments",
     "use_precision",
 ]

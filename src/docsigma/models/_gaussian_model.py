@@ -14,7 +14,7 @@ from docsigma.exceptions import InputError
 from docsigma.kernels import CountTensor
 from docsigma.metrics.perplexity import Perplexity, perplexity
 from docsigma.models._count_model import CountModel
-from docsigma.posteriors import DiagonalGaussians, FullGaussians
+from docsigma.posteriors import DiagonalGaussians, FullGaussians, LowRankGaussians
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -73,7 +73,7 @@ class GaussianModel(CountModel):
             BayesianSMM and 20 for NVDM.
         posterior : GaussianPosterior, default=None
             What :meth:`posterior` gave for X, to save inferring it again; any other
-            Gaussians, with diagonal or full covariances, give a bound too.
+            Gaussians, whatever their covariances, give a bound too.
 
         Returns
         -------
@@ -149,6 +149,10 @@ def _gaussians(
     """Return some of what a user gave as tensors."""
     some = posterior[rows]
     mean = torch.from_numpy(some.mean.copy()).to(like)
+    if some.precision_diagonal is not None and some.precision_factor is not None:
+        log_diagonal = torch.from_numpy(np.log(some.precision_diagonal)).to(like)
+        factor = torch.from_numpy(some.precision_factor.copy()).to(like)
+        return LowRankGaussians(mean, log_diagonal, factor)
     if some.covariance is None:
         return DiagonalGaussians(mean, torch.from_numpy(some.log_std).to(like))
     covariance = torch.from_numpy(some.covariance.astype(np.float64))

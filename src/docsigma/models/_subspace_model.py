@@ -15,14 +15,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from docsigma.counts.sorted_counts import SortedCounts
-from docsigma.estep import infer
+from docsigma.estep import infer, infer_covariances
 from docsigma.exceptions import InputError
 from docsigma.kernels import CountTensor, use_precision
 from docsigma.kernels.precision import PRECISIONS
 from docsigma.models import _storage
 from docsigma.models._count_model import CountModel
+from docsigma.parts import make_part
 from docsigma.posterior import GaussianPosterior
-from docsigma.posteriors import DiagonalGaussians, Points
+from docsigma.posteriors import DiagonalGaussians, Full, Points, PosteriorFamily
 from docsigma.random import Stream, generator, standard_normals
 from docsigma.trainers import Algorithm1Trainer, MinibatchSettings, MinibatchTrainer
 from docsigma.trainers.schedule import plan_stages
@@ -246,15 +247,20 @@ class SubspaceModel(CountModel):
         variance = torch.from_numpy(np.ascontiguousarray(self.components_variance_.T))
         return self.parts_.model(loadings, bias, variance.to(loadings))
 
-    def _infer(self, counts: sp.csr_matrix) -> Gaussians:
+    def _infer(
+        self, counts: sp.csr_matrix, family: PosteriorFamily | None = None
+    ) -> Gaussians:
         model = self._model()
-        found = infer(
-            CountTensor(counts, model.bias),
-            model,
-            self.parts_.covariance,
-            max_iter=self.inference_max_iter,
-            tol=self.inference_tol,
-        )
+        documents = CountTensor(counts, model.bias)
+        family = family or self.parts_.covariance
+        limits: dict[str, Any] = {
+            "max_iter": self.inference_max_iter,
+            "tol": self.inference_tol,
+        }
+        if isinstance(family, Full):
+            found = infer_covariances(documents, model, family, **limits)
+        else:
+            found = infer(documents, model, family, **limits)
         missed = int((~found.converged).sum())
         if missed:
             warnings.warn(
@@ -266,7 +272,7 @@ class SubspaceModel(CountModel):
             )
         return found.posterior
 
-    def _embed(self, X: CountsLike) -> list[Any]:
+    def _embed(self, X: CountsLike, family: PosteriorFamily | None = None) -> list[Any]:
         """Return the arrays of the posteriors, a block of documents at a time."""
         check_is_fitted(self)
         counts = self._check_counts(X, reset=False)
@@ -274,7 +280,7 @@ class SubspaceModel(CountModel):
         with self._arithmetic():
             for block in counts.iter_blocks():
                 tokens = np.asarray(block.sum(axis=1), dtype=np.float64).ravel()
-                found.append((self._infer(block).arrays(), tokens))
+                found.append((self._infer(block, family).arrays(), tokens))
         return found
 
     def _means(self, X: CountsLike) -> NDArray[Any]:
@@ -283,7 +289,9 @@ class SubspaceModel(CountModel):
             return np.empty((0, self.n_components), dtype=self.components_.dtype)
         return np.concatenate(found)
 
-    def posterior(self, X: CountsLike) -> GaussianPosterior:
+    def posterior(
+        self, X: CountsLike, covariance: str | PosteriorFamily | None = None
+    ) -> GaussianPosterior:
         """Infer the Gaussian of each document.
 
         A document's Gaussian depends on the document and the model only. A document
@@ -293,6 +301,12 @@ class SubspaceModel(CountModel):
         ----------
         X : array, sparse matrix or Counts of shape (n_documents, n_features)
             Word counts.
+        covariance : {"diagonal", "low_rank", "full"} or PosteriorFamily, default=None
+            Which covariances the Gaussians may have, whatever the model was trained
+            with; None means the model's own. The bound of ``"full"`` is nearly the
+            evidence; for each document and pass it costs K / 4 times as much as
+            ``"diagonal"`` and it takes K^2 numbers. ``"low_rank"`` takes as long and
+            has a diagonal and 16 directions, ``LowRank(rank=8)`` another number.
 
         Returns
         -------
@@ -301,7 +315,11 @@ class SubspaceModel(CountModel):
         """
         check_is_fitted(self)
         k = self.n_components
-        if self.gives_points:
+        family = self.parts_.covariance
+        if covariance is not None:
+            family = make_part("covariance", covariance)
+        assert isinstance(family, PosteriorFamily)
+        if family.is_point:
             raise InputError(
                 f"{type(self).__name__} gives points, no Gaussians: transform, or "
                 "BayesianSMM"
@@ -309,7 +327,7 @@ class SubspaceModel(CountModel):
         prior = self.parts_.prior.gaussian(k)
         found = [
             GaussianPosterior(**arrays, prior=prior, n_tokens=tokens)
-            for arrays, tokens in self._embed(X)
+            for arrays, tokens in self._embed(X, family)
         ]
         if not found:
             nothing = np.empty((0, k), dtype=self.components_.dtype)

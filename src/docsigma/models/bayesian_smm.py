@@ -64,9 +64,11 @@ class BayesianSMM(SubspaceModel, GaussianModel):
     prior : "isotropic" or Prior, default="isotropic"
         What an embedding is before a word is read. ``"isotropic"`` is
         ``IsotropicPrior(precision=prior_precision)``.
-    covariance : {"diagonal", "full", "point"} or PosteriorFamily, default="diagonal"
-        Which covariances a document's Gaussian may have. ``"full"`` costs K times as
-        much; ``"point"`` has none.
+    covariance : {"diagonal", "low_rank", "full", "point"} or PosteriorFamily
+        Which covariances a document's Gaussian may have; the default is
+        ``"diagonal"``. Training with ``"low_rank"`` or ``"full"`` is for few
+        components; with many, :meth:`posterior` gives them after a diagonal training.
+        ``"point"`` has none.
     loadings : {"auto", "gaussian", "point"} or Loadings, default="auto"
         What is learned of T. ``"gaussian"`` is a mean and a variance per word and
         dimension under a prior that is learned, with nothing to tune; ``"point"`` is

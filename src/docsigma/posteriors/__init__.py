@@ -9,6 +9,7 @@ from __future__ import annotations
 from docsigma.posteriors._base import Gaussians, PosteriorFamily
 from docsigma.posteriors.diagonal import Diagonal, DiagonalGaussians
 from docsigma.posteriors.full import Full, FullGaussians
+from docsigma.posteriors.low_rank import LowRank, LowRankGaussians
 from docsigma.posteriors.point import Point, Points
 
 __all__ = [
@@ -18,6 +19,8 @@ __all__ = [
     "Full",
     "FullGaussians",
     "Gaussians",
+    "LowRank",
+    "LowRankGaussians",
     "Point",
     "Points",
     "PosteriorFamily",
@@ -26,5 +29,6 @@ __all__ = [
 COVARIANCES: dict[str, type[PosteriorFamily]] = {
     "diagonal": Diagonal,
     "full": Full,
+    "low_rank": LowRank,
     "point": Point,
 }

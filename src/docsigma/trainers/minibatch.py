@@ -131,18 +131,19 @@ class MinibatchTrainer(Trainer):
 
     def fitted(self) -> tuple[Tensor, Tensor]:
         """Return the words' columns and m, words in the order they came in."""
-        columns, bias = self._sorted_words()
+        loadings, bias = self._sorted_words()
+        columns = self.parts.loadings.columns(loadings)
         place = torch.from_numpy(np.argsort(self.counts.order)).to(columns.device)
         return columns[place], bias[place]
 
     def _sorted_words(self) -> tuple[Tensor, Tensor]:
-        """Return columns and m of all words, commonest first."""
+        """Return T and m of all words, commonest first."""
         n_words = self.table.n_words
         loadings, bias = self.table.loadings.clone(), self.table.bias[:-1].clone()
         loadings[n_words:] = 0.0
         if n_words < len(bias):
             bias[n_words:] = self._rare_bias(n_words)
-        return self.parts.loadings.columns(loadings), bias
+        return loadings, bias
 
     def moved(self) -> tuple[Tensor, Tensor]:
         """Return the loadings and m of the words that have loadings by now."""

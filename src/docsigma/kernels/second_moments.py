@@ -1,0 +1,119 @@
+r"""Second moments of the word loadings, for covariances that are full matrices.
+
+:math:`E_\theta[t t^\top]` of n documents is one product of their probabilities, n x V,
+with the words' products :math:`t_a t_b`, V x K (K + 1) / 2: :math:`n V K (K + 1)`
+floating-point operations, at the rate of a large product. Both factors exist for one
+tile of words at a time. Probabilities are averaged over a document's draws first, so
+that draws cost :math:`2 R K` per document and word, not :math:`R K^2`.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+# The products of one tile of words; on a GPU a tile must be large to fill it.
+PRODUCT_BYTES = 32 * 2**20
+GPU_PRODUCT_BYTES = 512 * 2**20
+# Words of a tile at the least, however many components there are.
+LEAST_WORDS = 64
+# Points whose probabilities are made at once: those of a tile stay in the cache.
+POINTS = 1024
+GPU_POINTS = 2**15
+
+
+def second_moments(
+    inputs: Tensor,
+    lse: Tensor,
+    weights: Tensor,
+    columns: Tensor,
+    bias: Tensor,
+    loadings: Tensor,
+    *,
+    product_bytes: int | None = None,
+    points: int | None = None,
+) -> Tensor:
+    r"""Return :math:`\sum_r a_r\,E_{\theta_r}[t t^\top]` per document.
+
+    Parameters
+    ----------
+    inputs : Tensor of shape (n, R, C)
+        What multiplies `columns`, per document and draw.
+    lse : Tensor of shape (n, R)
+        The log-sum-exp of ``bias + columns @ inputs``.
+    weights : Tensor of shape (n, R)
+        :math:`a`, not negative.
+    columns, bias : Tensors of shape (V, C) and (V,)
+        The words' part of the logits.
+    loadings : Tensor of shape (V, K)
+        :math:`t`; best centred, for a covariance is then no small difference.
+    product_bytes : int, default=None
+        Size of the products of a tile of words; None means what suits the device.
+    points : int, default=None
+        Points whose probabilities are made at once; None means the same.
+
+    Returns
+    -------
+    Tensor of shape (n, K, K)
+
+    Examples
+    --------
+    >>> t = torch.tensor([[1.0], [-2.0]])
+    >>> nothing = torch.zeros(1, 1, 1)
+    >>> lse, one = torch.full((1, 1), 2.0).log(), torch.ones(1, 1)
+    >>> second_moments(nothing, lse, one, t, torch.zeros(2), t).item()
+    2.5
+    """
+    n, n_draws, _ = inputs.shape
+    n_words, k = loadings.shape
+    n_products = k * (k + 1) // 2
+    if product_bytes is None:
+        product_bytes = PRODUCT_BYTES if inputs.is_cpu else GPU_PRODUCT_BYTES
+    if points is None:
+        points = POINTS if inputs.is_cpu else GPU_POINTS
+    tile = max(LEAST_WORDS, product_bytes // (n_products * inputs.element_size()))
+    documents = max(1, points // n_draws)
+    # A weight is one more term of the exponent; that of zero is minus infinity.
+    shift = weights.log() - lse
+    transposed = loadings.t().contiguous()
+    products = inputs.new_empty(n_products, min(tile, n_words))
+    sums = inputs.new_zeros(n_products, n)
+    for start in range(0, n_words, tile):
+        words = slice(start, min(start + tile, n_words))
+        theta = _probabilities(inputs, shift, columns[words], bias[words], documents)
+        some = products[:, : len(theta)]
+        _fill_products(transposed[:, words], some)
+        sums.addmm_(some, theta)
+    return _symmetric(sums, k)
+
+
+def _probabilities(
+    inputs: Tensor, shift: Tensor, columns: Tensor, bias: Tensor, documents: int
+) -> Tensor:
+    """Return the weighted sums over draws of the words' probabilities, words x n."""
+    theta = inputs.new_empty(len(bias), len(inputs))
+    for start in range(0, len(inputs), documents):
+        some = slice(start, start + documents)
+        offset = bias[:, None] + shift[some].reshape(1, -1)
+        logits = torch.addmm(offset, columns, inputs[some].flatten(0, 1).t())
+        each = logits.exp_().view(len(bias), *shift[some].shape)
+        torch.sum(each, dim=2, out=theta[:, some])
+    return theta
+
+
+def _fill_products(rows: Tensor, out: Tensor) -> None:
+    """Write the products of row a with row b, a <= b, one below the other."""
+    first = 0
+    for a in range(len(rows)):
+        last = first + len(rows) - a
+        torch.mul(rows[a:], rows[a], out=out[first:last])
+        first = last
+
+
+def _symmetric(sums: Tensor, k: int) -> Tensor:
+    """Return the matrices whose upper triangles `sums` (K (K + 1) / 2, n) has."""
+    upper = torch.triu_indices(k, k, device=sums.device)
+    matrices = sums.new_empty(sums.shape[1], k, k)
+    matrices[:, upper[0], upper[1]] = sums.t()
+    matrices[:, upper[1], upper[0]] = sums.t()
+    return matrices

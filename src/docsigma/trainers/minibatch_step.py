@@ -144,8 +144,11 @@ class MinibatchStep:
         moment = totals.new_zeros(k)
         self.information: WordInformation | None = None
         if parts.loadings.has_variance:
+            # A likelihood that is not linear has counts of all words.
+            size = n_words if parts.likelihood.linear else len(totals)
+            everything = totals.new_zeros(size, k)
             self.information = WordInformation(
-                totals.new_zeros(n_words, k), totals[:n_words, None]
+                everything[:n_words], totals[:n_words, None]
             )
         for rows, counts in documents:
             some = q[rows]
@@ -155,7 +158,7 @@ class MinibatchStep:
             if not some.is_point:
                 second += some.variance
             if self.information is not None:
-                counts.add_backprojected(second, self.information.curvature)
+                counts.add_backprojected(second, everything)
             moment += (counts.n_tokens[:, None] * second).sum(dim=0)
         seen = documents_with.clamp(min=1.0)[:, None]
         # A word in few documents has few directions: its curvature lies in them.

@@ -145,6 +145,7 @@ def test_the_linear_half_of_the_gradient_is_kept_as_posteriors_move(counts):
         training.settings,
         documents=training.documents(50),
         totals=training.totals,
+        log_shares=training._log_shares(50),
         documents_with=training.documents_with(50),
         n_tokens=float(counts.sum()),
     )

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 # The concentration where none was learned, and the centre of its hyper-prior.
 DEFAULT = 300.0
-# Standard deviation of the hyper-prior on its logarithm: a factor of seven. A few
-# unseen documents outweigh it.
-SPREAD = 2.0
+# Standard deviation of the hyper-prior on its logarithm, a factor of 55: a few unseen
+# documents outweigh it.
+SPREAD = 4.0
 # Where the likelihood of unseen documents is evaluated: from counts that come in
 # bursts only, to those of a multinomial.
 GRID = tuple(2.0**power for power in range(21))
@@ -151,7 +151,7 @@ class Polya(Likelihood):
     def update(self, sums: Mapping[str, Tensor]) -> None:
         """Go to the maximum of likelihood and hyper-prior, between points of the grid.
 
-        The hyper-prior on the logarithm is N(log 300, 2 squared).
+        The hyper-prior on the logarithm is N(log 300, 4 squared).
         """
         logs = np.log(GRID)
         value = sums["log_likelihood"].double().cpu().numpy()

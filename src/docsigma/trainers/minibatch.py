@@ -12,12 +12,7 @@ from docsigma.kernels import CountTensor
 from docsigma.random import Stream, generator, standard_normals
 from docsigma.trainers._base import PassSums, StopRule, Trainer, learn_parts
 from docsigma.trainers.lsa_start import damped, first_loadings, semantic_start
-from docsigma.trainers.minibatch_step import (
-    LEAST_TOTAL,
-    Batch,
-    MinibatchStep,
-    WordTable,
-)
+from docsigma.trainers.minibatch_step import Batch, MinibatchStep, WordTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,11 +35,11 @@ class MinibatchTrainer(Trainer):
       :class:`~docsigma.estep.curvature.WordCurvature`. The draw moves a gradient
       by about the curvature times its distance from the mean; that is taken back, so
       little of its noise is left;
-    * T goes a step of its own ascent, proximal Adam for point loadings. Where the
-      likelihood is linear, the linear half of T's gradient, :math:`X^\top\nu`,
+    * T goes a step of its own ascent, proximal Adam for point loadings. The linear half
+      of T's gradient, :math:`X^\top\nu`,
       is kept exactly for the whole corpus as posteriors move; only the other half is
-      estimated from the batch. For a word in few documents that removes nearly
-      all noise. No step exceeds a Newton step.
+      estimated from the batch, and what effective counts differ from counts. For a word
+      in few documents that removes nearly all noise. No step exceeds a Newton step.
 
     Training starts from latent semantic analysis, and with the commonest words.
 
@@ -252,10 +247,14 @@ class MinibatchTrainer(Trainer):
             )
 
     def _rare_bias(self, n_words: int) -> Tensor:
-        """Share what the row of the rare words has among them, by their counts."""
-        rare = self.totals[n_words:].clamp(min=LEAST_TOTAL)
+        """Share what the row of the rare words has among them."""
+        return self._log_shares(n_words) + self.table.bias[n_words]
+
+    def _log_shares(self, n_words: int) -> Tensor:
+        """Return the log probabilities of rare words among themselves, by counts."""
+        rare = self.totals[n_words:].clamp(min=1e-3)
         shared: Tensor = rare.log() - rare.sum().log()
-        return shared + self.table.bias[n_words]
+        return shared
 
     def _grow(self, n_words: int) -> None:
         """Start loadings of the words up to `n_words`; the row after is all others."""
@@ -300,7 +299,7 @@ class MinibatchTrainer(Trainer):
         batches = torch.randperm(len(self._batches), generator=source).tolist()
         unseen = self.unseen
         totals, n_tokens = self.totals, float(self.counts.tokens[self._seen()].sum())
-        if unseen is not None and self.parts.likelihood.linear:
+        if unseen is not None:
             counts = self.counts.batch(self._batches[unseen], self.counts.n_features)
             totals = totals - CountTensor(counts, self._like).word_totals()
         step = MinibatchStep(
@@ -312,6 +311,7 @@ class MinibatchTrainer(Trainer):
             settings,
             documents=self.documents(n_words),
             totals=totals,
+            log_shares=self._log_shares(n_words),
             documents_with=self.documents_with(n_words),
             n_tokens=n_tokens,
         )

@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from docsigma.trainers.schedule import MinibatchSettings
 
 
-# Tokens of a word that never occurs, where words share by their counts.
-LEAST_TOTAL = 1e-3
-
-
 class Batch(NamedTuple):
     """Some documents: their numbers in the corpus, and their counts."""
 
@@ -105,15 +101,17 @@ class WordPrefix(NamedTuple):
 
 
 class MinibatchStep:
-    """One pass of :class:`~docsigma.trainers.minibatch.MinibatchTrainer`.
+    r"""One pass of :class:`~docsigma.trainers.minibatch.MinibatchTrainer`.
 
     It moves the words of this pass and the posteriors `q` of the whole corpus in place.
     `documents` is the whole corpus, once; `totals` are the tokens of each word,
-    `documents_with` the documents that have it, and `n_tokens` all tokens. `bound` and
-    `kl` are sums over the documents visited so far; `linear_gradient` is the linear
-    half of T's gradient, over the whole corpus. `effective_tokens` are those of each
-    document's last visit, moved in place too: with them as weights one evaluation of
-    the words gives everything, where the effective counts follow from it only.
+    `documents_with` the documents that have it, and `n_tokens` all tokens. `log_shares`
+    says how the words that one stands for share its probability. `bound` and `kl` are
+    sums over the documents visited so far; `linear_gradient` is :math:`X^\top\nu` of
+    the whole corpus: the linear half of T's gradient for a linear likelihood, and most
+    of it for others. `effective_tokens` are those of each document's last visit, moved
+    in place too: with them as weights one evaluation of the words gives everything,
+    though effective counts follow from it.
     """
 
     def __init__(
@@ -127,6 +125,7 @@ class MinibatchStep:
         *,
         documents: Iterable[Batch],
         totals: Tensor,
+        log_shares: Tensor,
         documents_with: Tensor,
         n_tokens: float,
     ) -> None:
@@ -134,13 +133,12 @@ class MinibatchStep:
         self.q, self.settings, self.n_tokens = q, settings, n_tokens
         self.effective_tokens = effective_tokens
         n_words, k = words.loadings.shape
-        # The words that one stands for share its probability by their counts.
-        rare = totals[n_words:].clamp(min=LEAST_TOTAL)
-        self.log_shares = rare.log() - rare.sum().log()
+        self.log_shares = log_shares
         self.totals = torch.cat([totals[:n_words], totals[n_words:].sum()[None]])
         self.bound = torch.zeros((), dtype=torch.float64, device=totals.device)
         self.kl = torch.zeros_like(self.bound)
-        self.linear_gradient = totals.new_zeros(n_words, k)
+        linear = parts.likelihood.linear
+        self.linear_gradient = totals.new_zeros(n_words if linear else len(totals), k)
         moment = totals.new_zeros(k)
         self.information: WordInformation | None = None
         if parts.loadings.has_variance:
@@ -152,8 +150,7 @@ class MinibatchStep:
             )
         for rows, counts in documents:
             some = q[rows]
-            if parts.likelihood.linear:
-                counts.add_backprojected(some.mean, self.linear_gradient)
+            counts.add_backprojected(some.mean, self.linear_gradient)
             second = some.mean.square()
             if not some.is_point:
                 second += some.variance
@@ -234,7 +231,9 @@ class MinibatchStep:
         moved = step * reach.clamp_(max=1.0)
         self.q[rows] = q.with_mean(q.mean + moved)
         if not unseen:
-            self._move_words(counts, points, moved, moments, terms, weights, rate)
+            self._move_words(
+                counts, points, q.mean, moved, moments, terms, weights, rate
+            )
 
     def _evaluate(
         self,
@@ -273,6 +272,7 @@ class MinibatchStep:
         self,
         counts: CountTensor,
         points: Tensor,
+        mean: Tensor,
         moved: Tensor,
         moments: SoftmaxMoments,
         terms: LikelihoodTerms,
@@ -283,17 +283,13 @@ class MinibatchStep:
         assert moments.loading_gradient is not None
         assert moments.bias_gradient is not None
         scale = self.n_tokens / counts.n_tokens.sum().clamp(min=1.0)
-        if self.parts.likelihood.linear:
-            counts.add_backprojected(moved, self.linear_gradient)
-            linear, totals = self.linear_gradient, self.totals
-        else:
-            # Brought to the sum that the other half has: still the gradient of each
-            # document, with the weight of its last visit.
-            ratio = (scale * weights / terms.tokens.clamp(min=1e-6))[:, None]
-            both = terms.counts.backproject(torch.cat([ratio * points, ratio], dim=1))
-            linear, totals = both[:n_words, :-1], torch.zeros_like(self.totals)
-            totals[:n_words] = both[:n_words, -1]
-            totals[n_words] = both[n_words:, -1].sum()
+        counts.add_backprojected(moved, self.linear_gradient)
+        linear, totals = self.linear_gradient[:n_words], self.totals
+        if not self.parts.likelihood.linear:
+            # Only how far effective counts are from counts is taken from the batch.
+            both = scale * self._excess(counts, points, mean, terms, weights)
+            linear, rest = linear + both[:n_words, :-1], both[n_words:, -1:].sum(dim=0)
+            totals = totals + torch.cat([both[:n_words, -1], rest])
         table.ascent.ascend(
             self.words.loadings,
             WordGradient(
@@ -311,3 +307,25 @@ class MinibatchStep:
             table.bias_ascent.ascend(
                 self.words.rows[:, -2:-1], excess[:, None], rate * self.prior.scale
             )
+
+    def _excess(
+        self,
+        counts: CountTensor,
+        points: Tensor,
+        mean: Tensor,
+        terms: LikelihoodTerms,
+        weights: Tensor,
+    ) -> Tensor:
+        r"""Return what effective counts c add to the gradients by counts x.
+
+        Per word :math:`\sum_d [r c w - r x (w - \nu) - x\nu]` and, in the last column,
+        :math:`\sum_d [r c - x]`, for draws w and means :math:`\nu`. The second term has
+        the mean zero, and takes the draw's noise away where c is nearly x. r brings c
+        to the sum that the other half of the gradient has, that of the last visit:
+        still the gradient of each document, with a slightly other weight.
+        """
+        ratio = (weights / terms.tokens.clamp(min=1e-6))[:, None]
+        drawn = terms.counts.backproject(torch.cat([ratio * points, ratio], dim=1))
+        plain = ratio * points + (1 - ratio) * mean
+        one = torch.ones_like(ratio)
+        return drawn - counts.backproject(torch.cat([plain, one], dim=1))

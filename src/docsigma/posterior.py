@@ -148,11 +148,11 @@ class GaussianPosterior:
         arrays = {name: array[index] for name, array in self._rows().items()}
         return GaussianPosterior(**arrays, prior=self.prior)
 
-    def _rows(self) -> dict[str, Any]:
+    def _rows(self, *, full: bool = False) -> dict[str, Any]:
         """Return the arrays with one row per document, by their arguments' names."""
         arrays = {"mean": self.mean}
-        if self._covariance is not None:
-            arrays["covariance"] = self._covariance
+        if full or self._covariance is not None:
+            arrays["covariance"] = self._full_covariance()
         elif self._low_rank is not None:
             arrays["precision_diagonal"] = self._low_rank.diagonal
             arrays["precision_factor"] = self._low_rank.factor
@@ -301,13 +301,9 @@ class GaussianPosterior:
             raise InputError(
                 f"cannot concatenate posteriors of {first} and {second} components"
             )
-        rows = [part._rows() for part in parts]
-        if len({part._form for part in parts}) > 1:
-            rows = [
-                {**arrays, "covariance": part._full_covariance()}
-                for part, arrays in zip(parts, rows, strict=True)
-            ]
-        # What all have: the covariances now, if their forms were different.
+        mixed = len({part._form for part in parts}) > 1
+        rows = [part._rows(full=mixed) for part in parts]
+        # What all have: the tokens of some say nothing of the whole.
         names = set.intersection(*(set(arrays) for arrays in rows))
         joined = {n: np.concatenate([arrays[n] for arrays in rows]) for n in names}
         return cls(**joined, prior=_common_prior(parts))

@@ -24,9 +24,10 @@ class GaussianPosterior:
     r"""One Gaussian per document: :math:`q(w_d) = N(\nu_d, \Sigma_d)`.
 
     The covariance is diagonal (give `variance`), full (give `covariance`) or low-rank
-    (give `precision_diagonal` and `precision_factor`, D and U: :math:`\Sigma^{-1} = D +
-    U U^T`). The object is immutable; slicing gives a new one. The prior and the numbers
-    of tokens go wherever the Gaussians go: into slices, joined posteriors and files.
+    (give `precision_diagonal` and `precision_factor`, the D and U of
+    :math:`\Sigma^{-1} = D + U U^T`). The object is immutable; slicing gives a new one.
+    The prior and the numbers of tokens go wherever the Gaussians go: into slices,
+    joined posteriors and files.
 
     Parameters
     ----------

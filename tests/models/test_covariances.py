@@ -111,6 +111,8 @@ def test_point_and_unknown_families_get_one_sentence(model, corpus):
         model.posterior(test, covariance="point")
     with pytest.raises(InputError, match="one of diagonal, full, low_rank, point"):
         model.posterior(test, covariance="banded")
+    with pytest.raises(InputError, match="`rank` must not be negative, got -1"):
+        model.posterior(test, covariance=LowRank(rank=-1))
 
 
 def test_a_point_model_gives_gaussians_when_asked(corpus):

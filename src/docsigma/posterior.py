@@ -24,9 +24,10 @@ class GaussianPosterior:
     r"""One Gaussian per document: :math:`q(w_d) = N(\nu_d, \Sigma_d)`.
 
     The covariance is diagonal (give `variance`), full (give `covariance`) or low-rank
-    (give `precision_diagonal` and `precision_factor`, D and U: :math:`\Sigma^{-1} = D +
-    U U^T`). The object is immutable; slicing gives a new one. The prior and the numbers
-    of tokens go wherever the Gaussians go: into slices, joined posteriors and files.
+    (give `precision_diagonal` and `precision_factor`, the D and U of
+    :math:`\Sigma^{-1} = D + U U^T`). The object is immutable; slicing gives a new one.
+    The prior and the numbers of tokens go wherever the Gaussians go: into slices,
+    joined posteriors and files.
 
     Parameters
     ----------
@@ -148,11 +149,11 @@ class GaussianPosterior:
         arrays = {name: array[index] for name, array in self._rows().items()}
         return GaussianPosterior(**arrays, prior=self.prior)
 
-    def _rows(self) -> dict[str, Any]:
+    def _rows(self, *, full: bool = False) -> dict[str, Any]:
         """Return the arrays with one row per document, by their arguments' names."""
         arrays = {"mean": self.mean}
-        if self._covariance is not None:
-            arrays["covariance"] = self._covariance
+        if full or self._covariance is not None:
+            arrays["covariance"] = self._full_covariance()
         elif self._low_rank is not None:
             arrays["precision_diagonal"] = self._low_rank.diagonal
             arrays["precision_factor"] = self._low_rank.factor
@@ -301,13 +302,9 @@ class GaussianPosterior:
             raise InputError(
                 f"cannot concatenate posteriors of {first} and {second} components"
             )
-        rows = [part._rows() for part in parts]
-        if len({part._form for part in parts}) > 1:
-            rows = [
-                {**arrays, "covariance": part._full_covariance()}
-                for part, arrays in zip(parts, rows, strict=True)
-            ]
-        # What all have: the covariances now, if their forms were different.
+        mixed = len({part._form for part in parts}) > 1
+        rows = [part._rows(full=mixed) for part in parts]
+        # What all have: the tokens of some say nothing of the whole.
         names = set.intersection(*(set(arrays) for arrays in rows))
         joined = {n: np.concatenate([arrays[n] for arrays in rows]) for n in names}
         return cls(**joined, prior=_common_prior(parts))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from docsigma.exceptions import InputError
 from docsigma.posteriors._base import Gaussians
 from docsigma.posteriors.full import Full, FullGaussians, safe_precision
 
@@ -91,10 +92,9 @@ class LowRankGaussians(Gaussians):
     def points(self, noise: Tensor) -> Tensor:
         r"""Re-parametrise: :math:`w = \nu + D^{-1/2} A \epsilon`.
 
-        With :math:`\tilde U = D^{-1/2} U`, A is the inverse root of :math:`I + \tilde
-        U\tilde U^\top`: :math:`I - \tilde U R\,\mathrm{diag}(a)\,R^\top\tilde U^\top`
-        with the eigenvectors R of :math:`I + \tilde U^\top\tilde U` and
-        :math:`a = 1 / (l + \sqrt l)` for its eigenvalues l.
+        With :math:`B = D^{-1/2} U`, A is the inverse root of :math:`I + B B^\top`:
+        :math:`I - B R\,\mathrm{diag}(a)\,R^\top B^\top` with the eigenvectors R of
+        :math:`I + B^\top B` and :math:`a = 1 / (l + \sqrt l)` for its eigenvalues l.
         """
         scaled = self._scaled()
         values, vectors = torch.linalg.eigh(self._inner(scaled))
@@ -187,12 +187,17 @@ class LowRank(Full):
     def __init__(self, rank: int = 16) -> None:
         self.rank = rank
 
+    def _columns(self, k: int) -> int:
+        if self.rank < 0:
+            raise InputError(f"`rank` must not be negative, got {self.rank}")
+        return min(self.rank, k)
+
     def constant(
         self, n: int, k: int, variance: float, like: Tensor
     ) -> LowRankGaussians:
         """Return n posteriors with mean zero and one variance."""
         mean = like.new_zeros(n, k)
-        factor = like.new_zeros(n, k, min(self.rank, k))
+        factor = like.new_zeros(n, k, self._columns(k))
         return LowRankGaussians(
             mean, mean.new_full((n, k), -math.log(variance)), factor
         )
@@ -200,7 +205,7 @@ class LowRank(Full):
     def widen(self, q: DiagonalGaussians) -> LowRankGaussians:
         """Return diagonal posteriors with a factor of zeros."""
         n, k = q.mean.shape
-        factor = q.mean.new_zeros(n, k, min(self.rank, k))
+        factor = q.mean.new_zeros(n, k, self._columns(k))
         return LowRankGaussians(q.mean, q.log_precision, factor)
 
     def with_information(

@@ -44,11 +44,11 @@ def small_model(k, spread):
 def log_evidence_by_quadrature(model, counts):
     """Integrate T and w: given w the logits are independent Gaussians."""
     k, x = model.n_components, counts.toarray()
-    nodes, weights = np.polynomial.hermite_e.hermegauss(20)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(14)
     weights = np.log(weights / weights.sum())
     z = np.stack([g.ravel() for g in np.meshgrid(*[nodes] * V)], axis=1)
     log_weight = sum(g.ravel() for g in np.meshgrid(*[weights] * V))
-    line = np.linspace(-5, 5, {1: 401, 2: 41}[k])
+    line = np.linspace(-5, 5, {1: 201, 2: 31}[k])
     grid = np.meshgrid(*[line] * k, indexing="ij")
     w = np.stack([g.ravel() for g in grid], axis=1)
     variance, second = (t.numpy() for t in model.words)

@@ -51,7 +51,7 @@ def _plain(name: str, value: Any) -> Any:
 
 def _parameter(name: str, value: Any, config: Path) -> Any:
     """Turn a value of :func:`_plain` back; a part's class comes from the registry."""
-    if name not in KINDS or not isinstance(value, (dict, str)):
+    if name not in KINDS or not isinstance(value, (dict, str)) or value == "auto":
         return value
     kind = str(value if isinstance(value, str) else value.get("kind"))
     if kind not in KINDS[name]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from docsigma.classifiers import (
         CrossValidatedLogisticRegression as CrossValidatedLogisticRegression,
     )
+    from docsigma.classifiers import EvidenceClassifier as EvidenceClassifier
     from docsigma.classifiers import (
         GaussianLinearClassifier as GaussianLinearClassifier,
     )
@@ -48,6 +49,7 @@ _HOME = {
     "CrossValidatedLogisticRegression": "docsigma.classifiers",
     "DocumentEmbedder": "docsigma.text",
     "Documents": "docsigma.corpora",
+    "EvidenceClassifier": "docsigma.classifiers",
     "GaussianLinearClassifier": "docsigma.classifiers",
     "GaussianPosterior": "docsigma.posterior",
     "GaussianPrior": "docsigma.gaussian_prior",

@@ -16,13 +16,13 @@ def setting():
     return model.fit(corpus.train.counts), corpus, labels
 
 
-@pytest.mark.parametrize("kind", ["glc", "glcu", "lr"])
+@pytest.mark.parametrize("kind", ["evidence", "glc", "glcu", "lr"])
 def test_loading_gives_the_same_probabilities(setting, tmp_path, kind):
     model, corpus, labels = setting
     topics = TopicClassifier.fit(model, corpus.train.counts, labels, kind=kind)
     topics.save(tmp_path / "clf")
     back = TopicClassifier.load(tmp_path / "clf")
-    q = back.model.posterior(corpus.test.counts)
+    q = back.embed(corpus.test.counts)
     np.testing.assert_array_equal(back.classes_, topics.classes_)
     np.testing.assert_allclose(
         back.predict_log_proba(q), topics.predict_log_proba(q), rtol=1e-12
@@ -39,7 +39,7 @@ def test_counts_and_their_posterior_train_the_same(setting):
 
 def test_unknown_kinds_are_refused(setting):
     model, corpus, labels = setting
-    with pytest.raises(InputError, match="one of glc, glcu, lr, got 'svm'"):
+    with pytest.raises(InputError, match="one of evidence, glc, glcu, lr, got 'svm'"):
         TopicClassifier.fit(model, corpus.train.counts, labels, kind="svm")
 
 
@@ -52,3 +52,30 @@ def test_a_damaged_classifier_is_one_sentence(setting, tmp_path):
     (folder / "config.json").write_text(json.dumps(config), "utf-8")
     with pytest.raises(InputError, match="config.json is damaged: .*'uncertainty'"):
         TopicClassifier.load(folder)
+
+
+def test_the_turned_model_scores_as_the_full_covariance_does(setting):
+    model, corpus, labels = setting
+    counts, new = corpus.train.counts, corpus.test.counts
+    turned = TopicClassifier.fit(model, counts, labels, kind="evidence")
+    q = model.posterior(counts)
+    full = TopicClassifier.fit(model, q, labels, kind="evidence")
+    np.testing.assert_allclose(turned.axes @ turned.axes.T, np.eye(4), atol=1e-12)
+    assert full.axes is None
+    one = turned.predict_log_proba(turned.embed(new))
+    other = full.predict_log_proba(full.embed(new))
+    truth = corpus.truth.test_embeddings[:, 0] > 0
+    codes = np.searchsorted(["down", "up"], np.where(truth, "up", "down"))
+    losses = [-log[np.arange(len(codes)), codes] for log in (one, other)]
+    # Two approximations of one likelihood: alike within two standard errors.
+    difference = losses[0] - losses[1]
+    assert abs(difference.mean()) < 0.02 + 2 * difference.std() / len(codes) ** 0.5
+
+
+def test_documents_without_label_take_part(setting):
+    model, corpus, labels = setting
+    some = labels.astype(object)
+    some[40:] = None
+    topics = TopicClassifier.fit(model, corpus.train.counts, some, kind="evidence")
+    assert topics.classes_.tolist() == ["down", "up"]
+    assert topics.classifier.unlabelled_weight_ in (0.0, 0.03, 0.1, 0.3, 1.0)

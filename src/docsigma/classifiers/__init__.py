@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from docsigma.classifiers.evidence import EvidenceClassifier
 from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
 from docsigma.classifiers.logistic import CrossValidatedLogisticRegression
 from docsigma.classifiers.topic_classifier import TopicClassifier
@@ -9,6 +10,7 @@ from docsigma.classifiers.uncertain_gaussian import UncertainGaussianClassifier
 
 __all__ = [
     "CrossValidatedLogisticRegression",
+    "EvidenceClassifier",
     "GaussianLinearClassifier",
     "TopicClassifier",
     "UncertainGaussianClassifier",

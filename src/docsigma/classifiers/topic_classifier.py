@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from docsigma._array_checks import Floats, check_choice
+from docsigma.classifiers._semi_supervised_labels import SemiSupervisedLabels
+from docsigma.classifiers._turned_model import can_turn, turn_model
+from docsigma.classifiers.evidence import EvidenceClassifier, within_class_axes
 from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
 from docsigma.classifiers.logistic import CrossValidatedLogisticRegression
 from docsigma.classifiers.uncertain_gaussian import UncertainGaussianClassifier
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 
 KINDS: dict[str, type] = {
+    "evidence": EvidenceClassifier,
     "glc": GaussianLinearClassifier,
     "glcu": UncertainGaussianClassifier,
     "lr": CrossValidatedLogisticRegression,
@@ -36,6 +40,11 @@ _GAUSSIAN = (
     "class_prior_",
     "log_prior_",
 )
+_EVIDENCE = (*_GAUSSIAN, "centre_", "between_covariance_", "tempering_")
+# Classifiers on Gaussians; the others take means.
+_ON_GAUSSIANS = ("evidence", "glcu")
+# Documents that say along which axes the model is turned, at the most.
+_AXES_DOCUMENTS = 4000
 
 
 class TopicClassifier:
@@ -47,8 +56,11 @@ class TopicClassifier:
         Turns counts into Gaussians or, as SMM does, into points.
     classifier : fitted classifier
         One of the `KINDS`, trained on the model's embeddings.
-    kind : {"glcu", "glc", "lr"}
+    kind : {"evidence", "glcu", "glc", "lr"}
         Its name in `KINDS`.
+    axes : ndarray of shape (n_components, n_components), optional
+        Axes along which the model is turned before it embeds, as columns: those in
+        which the within-class covariance is diagonal.
 
     Examples
     --------
@@ -63,10 +75,18 @@ class TopicClassifier:
     (100, 2)
     """
 
-    def __init__(self, model: CountModel, classifier: Any, kind: str) -> None:
+    def __init__(
+        self,
+        model: CountModel,
+        classifier: Any,
+        kind: str,
+        axes: Floats | None = None,
+    ) -> None:
         self.model = model
         self.classifier = classifier
         self.kind = kind
+        self.axes = axes
+        self._embedding = model if axes is None else turn_model(model, axes)
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -91,18 +111,25 @@ class TopicClassifier:
         counts : sparse matrix of shape (n_documents, n_features)
             Word counts; or a GaussianPosterior, what the model returned for them.
         labels : sequence of str
-            One per document.
-        kind : {"glcu", "glc", "lr"}
-            Which classifier; ``"glcu"`` needs a model that infers Gaussians.
+            One per document; for ``"evidence"`` -1 or None where there is none.
+        kind : {"evidence", "glcu", "glc", "lr"}
+            Which classifier; ``"evidence"`` and ``"glcu"`` need a model that infers
+            Gaussians. From counts, ``"evidence"`` turns the model into axes in which
+            the within-class covariance is diagonal, and is fast; from a posterior it
+            uses the full covariance.
         """
         check_choice("kind", kind, KINDS)
-        if kind == "glcu" and model.gives_points:
+        if kind in _ON_GAUSSIANS and model.gives_points:
             raise InputError(
-                f"the classifier glcu needs Gaussians, and {type(model).__name__} "
+                f"the classifier {kind} needs Gaussians, and {type(model).__name__} "
                 "gives points: use glc or lr"
             )
-        topics = cls(model, KINDS[kind](), kind)
         given = isinstance(counts, GaussianPosterior)
+        if kind == "evidence" and not given and can_turn(model):
+            classifier = EvidenceClassifier(covariance="diagonal")
+            topics = cls(model, classifier, kind, _axes(model, counts, labels))
+        else:
+            topics = cls(model, KINDS[kind](), kind)
         embedded = counts if given else topics.embed(counts)
         topics.classifier.fit(topics._features(embedded), np.asarray(labels))
         return topics
@@ -111,7 +138,7 @@ class TopicClassifier:
         """Return the embeddings of documents: Gaussians, or points if it has those."""
         if self.model.gives_points:
             return self.model.transform(counts)
-        return self.model.posterior(counts)
+        return self._embedding.posterior(counts)
 
     def predict_log_proba(self, posterior: GaussianPosterior | NDArray[Any]) -> Floats:
         """Return log probabilities of the classes for what :meth:`embed` returned."""
@@ -122,7 +149,7 @@ class TopicClassifier:
         self, embedded: GaussianPosterior | NDArray[Any]
     ) -> GaussianPosterior | NDArray[Any]:
         """Return what the classifier takes: Gaussians, or their means."""
-        if self.kind == "glcu" or not isinstance(embedded, GaussianPosterior):
+        if self.kind in _ON_GAUSSIANS or not isinstance(embedded, GaussianPosterior):
             return embedded
         return embedded.mean
 
@@ -131,6 +158,8 @@ class TopicClassifier:
         embedding = self.model._pack()
         arrays = {f"embedding.{k}": v for k, v in embedding.arrays.items()}
         arrays |= {f"classifier.{k}": v for k, v in self._arrays().items()}
+        if self.axes is not None:
+            arrays["axes"] = self.axes
         config = {
             "classifier": {
                 "kind": self.kind,
@@ -146,7 +175,7 @@ class TopicClassifier:
     def _arrays(self) -> dict[str, NDArray[Any]]:
         c = self.classifier
         if self.kind != "lr":
-            return {name: getattr(c, name) for name in _GAUSSIAN}
+            return {name: np.asarray(getattr(c, name)) for name in _fitted(self.kind)}
         return {
             "coef_": c.estimator_.coef_,
             "intercept_": c.estimator_.intercept_,
@@ -171,12 +200,33 @@ class TopicClassifier:
             if about["kind"] == "lr":
                 _restore_logistic(classifier, own)
             else:
-                for name in _GAUSSIAN:
+                for name in _fitted(about["kind"]):
                     setattr(classifier, name, own[name])
         except (KeyError, TypeError) as error:
             raise InputError(f"{folder}/config.json is damaged: {error}") from error
         model = restore_model(stored_model, folder)
-        return cls(model, classifier, about["kind"])
+        return cls(model, classifier, about["kind"], stored.arrays.get("axes"))
+
+
+def _fitted(kind: str) -> tuple[str, ...]:
+    """Return the names of a Gaussian classifier's fitted arrays."""
+    return _EVIDENCE if kind == "evidence" else _GAUSSIAN
+
+
+def _axes(model: CountModel, counts: Any, labels: Any) -> Floats:
+    """Return the within-class axes of a model's embeddings, from some documents."""
+    found = SemiSupervisedLabels.check(np.asarray(labels), counts.shape[0])
+    rows = np.concatenate([found.labels.kept, found.unlabelled])
+    random = np.random.default_rng(0)
+    if len(rows) > _AXES_DOCUMENTS:
+        known = random.permutation(len(found.labels.kept))
+        rest = len(known) + random.permutation(len(found.unlabelled))
+        rows = rows[np.concatenate([known, rest])[:_AXES_DOCUMENTS]]
+    rows = np.sort(rows)
+    some = SemiSupervisedLabels.check(np.asarray(labels)[rows], len(rows))
+    order = np.concatenate([some.labels.kept, some.unlabelled])
+    means = model.posterior(counts[rows]).mean[order]
+    return within_class_axes(means, some.labels, np.ones(len(rows)))
 
 
 def _with_current_names(about: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from docsigma.classifiers import (
         GaussianLinearClassifier as GaussianLinearClassifier,
     )
+    from docsigma.classifiers import HybridClassifier as HybridClassifier
     from docsigma.classifiers import TopicClassifier as TopicClassifier
     from docsigma.classifiers import (
         UncertainGaussianClassifier as UncertainGaussianClassifier,
@@ -53,6 +54,7 @@ _HOME = {
     "GaussianLinearClassifier": "docsigma.classifiers",
     "GaussianPosterior": "docsigma.posterior",
     "GaussianPrior": "docsigma.gaussian_prior",
+    "HybridClassifier": "docsigma.classifiers",
     "InputError": "docsigma.exceptions",
     "Perplexity": "docsigma.metrics",
     "TokenWeights": "docsigma.counts",

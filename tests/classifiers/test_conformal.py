@@ -40,9 +40,7 @@ def test_bands_keep_the_coverage_in_each():
     )
     hit = {
         edges: covered(
-            sets.contains(
-                proba[half[1]], 0.9, n_tokens=n_tokens[half[1]], edges=edges
-            ),
+            sets.contains(proba[half[1]], 0.9, n_tokens=n_tokens[half[1]], edges=edges),
             labels[half[1]],
         )
         for edges in [(), (101,)]
@@ -56,13 +54,29 @@ def test_bands_keep_the_coverage_in_each():
 
 def test_the_threshold_is_the_quantile_of_the_formula():
     true = np.arange(1, 10) / 10
-    sets = PredictionSets(true)
+    sets = PredictionSets(true, true)
     # ceil(10 * 0.8) = 8: the eighth largest of nine.
     assert sets.thresholds(0.8) == pytest.approx([0.2])
     assert sets.thresholds(0.9) == pytest.approx([0.1])
     # Nine documents cannot promise more than nine tenths.
     assert sets.thresholds(0.95) == [0.0]
     assert sets.contains([[0.0, 1.0]], 0.95).all()
+
+
+def test_a_threshold_keeps_the_risk_or_the_coverage():
+    proba, labels, _ = draw(5000, 2)
+    sets = PredictionSets.calibrate(proba, labels)
+    top, wrong = proba.max(axis=1), proba.argmax(axis=1) != labels
+    at = sets.reject_threshold(risk=0.2)
+    assert wrong[top >= at].mean() <= 0.2
+    lower = np.sort(top[top < at])[-1]
+    assert wrong[top >= lower].mean() > 0.2 or lower < np.sort(top)[5]
+    assert (top >= sets.reject_threshold(coverage=0.3)).mean() == pytest.approx(0.3)
+    assert sets.reject_threshold(coverage=1.0) == top.min()
+    never = PredictionSets(np.array([0.1]), np.array([0.9]))
+    assert never.reject_threshold(risk=0.5) == np.inf
+    with pytest.raises(InputError, match="not both"):
+        sets.reject_threshold(risk=0.1, coverage=0.5)
 
 
 def test_bands_deal_documents_evenly():

@@ -16,37 +16,55 @@ def setting():
     return model.fit(corpus.train.counts), corpus, labels
 
 
-@pytest.mark.parametrize("kind", ["evidence", "glc", "glcu", "lr"])
+@pytest.mark.parametrize("kind", ["hybrid", "evidence", "glc", "glcu", "lr"])
 def test_loading_gives_the_same_probabilities(setting, tmp_path, kind):
     model, corpus, labels = setting
     topics = TopicClassifier.fit(model, corpus.train.counts, labels, kind=kind)
     topics.save(tmp_path / "clf")
     back = TopicClassifier.load(tmp_path / "clf")
-    q = back.embed(corpus.test.counts)
+    counts = corpus.test.counts
+    q = back.embed(counts)
     np.testing.assert_array_equal(back.classes_, topics.classes_)
+    expected = topics.predict_log_proba(q, counts)
+    np.testing.assert_allclose(back.predict_log_proba(q, counts), expected, rtol=1e-12)
     np.testing.assert_allclose(
-        back.predict_log_proba(q), topics.predict_log_proba(q), rtol=1e-12
+        back.predict_uncertainty(q, counts).typicality,
+        topics.predict_uncertainty(q, counts).typicality,
+        rtol=1e-12,
     )
+
+
+def test_prediction_sets_are_kept(setting, tmp_path):
+    model, corpus, labels = setting
+    for kind in ("hybrid", "glc"):
+        topics = TopicClassifier.fit(model, corpus.train.counts, labels, kind=kind)
+        if kind == "glc":
+            assert topics.calibration is None
+            topics.calibrate(corpus.train.counts, labels)
+        topics.save(tmp_path / kind)
+        back = TopicClassifier.load(tmp_path / kind)
+        thresholds = topics.calibration.thresholds(0.9)
+        np.testing.assert_array_equal(back.calibration.thresholds(0.9), thresholds)
 
 
 def test_counts_and_their_posterior_train_the_same(setting):
     model, corpus, labels = setting
-    one = TopicClassifier.fit(model, corpus.train.counts, labels)
+    one = TopicClassifier.fit(model, corpus.train.counts, labels, kind="glcu")
     q = model.posterior(corpus.train.counts)
-    other = TopicClassifier.fit(model, q, labels)
+    other = TopicClassifier.fit(model, q, labels, kind="glcu")
     np.testing.assert_array_equal(one.classifier.means_, other.classifier.means_)
 
 
 def test_unknown_kinds_are_refused(setting):
     model, corpus, labels = setting
-    with pytest.raises(InputError, match="one of evidence, glc, glcu, lr, got 'svm'"):
+    with pytest.raises(InputError, match="hybrid, evidence, glcu, glc, lr, got 'svm'"):
         TopicClassifier.fit(model, corpus.train.counts, labels, kind="svm")
 
 
 def test_a_damaged_classifier_is_one_sentence(setting, tmp_path):
     model, corpus, labels = setting
     folder = tmp_path / "clf"
-    TopicClassifier.fit(model, corpus.train.counts, labels).save(folder)
+    TopicClassifier.fit(model, corpus.train.counts, labels, kind="glcu").save(folder)
     config = json.loads((folder / "config.json").read_text("utf-8"))
     config["classifier"]["parameters"]["uncertainty"] = "rows"
     (folder / "config.json").write_text(json.dumps(config), "utf-8")

@@ -28,6 +28,9 @@ class PredictionSets:
     ----------
     true_probabilities : ndarray of shape (n,)
         What the true classes of the calibration documents got.
+    top_probabilities : ndarray of shape (n,)
+        What their most probable classes got: more than the true ones where the
+        prediction was wrong.
     n_tokens : ndarray of shape (n,) or None
         Lengths of the calibration documents, for thresholds by length.
 
@@ -40,11 +43,17 @@ class PredictionSets:
     """
 
     true_probabilities: Floats
+    top_probabilities: Floats
     n_tokens: Floats | None = None
 
     @classmethod
     def calibrate(
-        cls, probabilities: Any, labels: Any, *, classes: Any = None, n_tokens: Any = None
+        cls,
+        probabilities: Any,
+        labels: Any,
+        *,
+        classes: Any = None,
+        n_tokens: Any = None,
     ) -> PredictionSets:
         """Learn from documents that the classifier was not trained on.
 
@@ -57,7 +66,52 @@ class PredictionSets:
         """
         values, codes = check_probabilities(probabilities, labels, classes)
         true = values[np.arange(len(codes)), codes]
-        return cls(true, _lengths(n_tokens, len(true)))
+        return cls(true, values.max(axis=1), _lengths(n_tokens, len(true)))
+
+    def to_array(self) -> Floats:
+        """Return the calibration documents as an array of three rows, for files."""
+        lengths = self.n_tokens
+        if lengths is None:
+            lengths = np.full(len(self), np.nan)
+        return np.stack([self.true_probabilities, self.top_probabilities, lengths])
+
+    def __len__(self) -> int:
+        return len(self.true_probabilities)
+
+    def reject_threshold(
+        self, *, risk: float | None = None, coverage: float | None = None
+    ) -> float:
+        """Return the least top probability to answer at; a human takes the rest.
+
+        Parameters
+        ----------
+        risk : float, optional
+            At most this share of the answers on the calibration documents is wrong,
+            and as many documents as possible are answered. Infinite if no threshold
+            does that.
+        coverage : float, optional
+            At least this share of them is answered. Give one of the two.
+        """
+        if not len(self):
+            raise InputError("there are no calibration documents to choose from")
+        ranked = np.sort(self.top_probabilities)[::-1]
+        if risk is None:
+            if coverage is None:
+                raise InputError("give one of `risk` and `coverage`, got neither")
+            if not 0 < coverage <= 1:
+                raise InputError(
+                    f"`coverage` must be above 0 and at most 1, got {coverage:g}"
+                )
+            return float(ranked[int(np.ceil(coverage * len(self) - 1e-9)) - 1])
+        if coverage is not None:
+            raise InputError("give one of `risk` and `coverage`, not both")
+        order = np.argsort(-self.top_probabilities, kind="stable")
+        wrong = (self.true_probabilities < self.top_probabilities)[order]
+        share = np.cumsum(wrong) / np.arange(1, len(self) + 1)
+        # Documents of equal probability are answered together.
+        last = np.append(ranked[1:] != ranked[:-1], True)
+        allowed = np.flatnonzero(last & (share <= risk))
+        return float(ranked[allowed[-1]]) if len(allowed) else float("inf")
 
     def thresholds(self, coverage: float, edges: Any = ()) -> Floats:
         """Return the least probability of a class in a set, per band of length.

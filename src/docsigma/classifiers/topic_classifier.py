@@ -11,38 +11,47 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from docsigma._array_checks import Floats, check_choice
+from docsigma.classifiers._hybrid_arrays import (
+    EVIDENCE,
+    pack_hybrid,
+    restore_hybrid,
+)
 from docsigma.classifiers._semi_supervised_labels import SemiSupervisedLabels
 from docsigma.classifiers._turned_model import can_turn, turn_model
+from docsigma.classifiers.conformal import PredictionSets
 from docsigma.classifiers.evidence import EvidenceClassifier, within_class_axes
 from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
+from docsigma.classifiers.hybrid import HybridClassifier
 from docsigma.classifiers.logistic import CrossValidatedLogisticRegression
 from docsigma.classifiers.uncertain_gaussian import UncertainGaussianClassifier
+from docsigma.classifiers.uncertainty import Uncertainty, embedding_uncertainty
+from docsigma.counts import as_counts
 from docsigma.exceptions import InputError
 from docsigma.models.registry import restore_model
 from docsigma.persistence import StoredModel, read_model, write_model
 from docsigma.posterior import GaussianPosterior
 
 if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+    from docsigma.classifiers.explanation import Explanation
     from docsigma.models._count_model import CountModel
 
 
 KINDS: dict[str, type] = {
+    "hybrid": HybridClassifier,
     "evidence": EvidenceClassifier,
-    "glc": GaussianLinearClassifier,
     "glcu": UncertainGaussianClassifier,
+    "glc": GaussianLinearClassifier,
     "lr": CrossValidatedLogisticRegression,
 }
-_GAUSSIAN = (
-    "means_",
-    "covariance_",
-    "precision_",
-    "class_weight_",
-    "class_prior_",
-    "log_prior_",
-)
-_EVIDENCE = (*_GAUSSIAN, "centre_", "between_covariance_", "tempering_")
+_GAUSSIAN = EVIDENCE[:6]
 # Classifiers on Gaussians; the others take means.
 _ON_GAUSSIANS = ("evidence", "glcu")
+# Kinds that learn from documents without label too.
+SEMI_SUPERVISED = ("hybrid", "evidence")
+# Tokens of the short copies that help the hybrid to choose its weights, at the most.
+_SHORT_TOKENS = 3
 # Documents that say along which axes the model is turned, at the most.
 _AXES_DOCUMENTS = 4000
 
@@ -56,7 +65,7 @@ class TopicClassifier:
         Turns counts into Gaussians or, as SMM does, into points.
     classifier : fitted classifier
         One of the `KINDS`, trained on the model's embeddings.
-    kind : {"evidence", "glcu", "glc", "lr"}
+    kind : {"hybrid", "evidence", "glcu", "glc", "lr"}
         Its name in `KINDS`.
     axes : ndarray of shape (n_components, n_components), optional
         Axes along which the model is turned before it embeds, as columns: those in
@@ -69,9 +78,9 @@ class TopicClassifier:
     >>> labels = np.where(corpus.truth.train_embeddings[:, 0] > 0, "up", "down")
     >>> smm = BayesianSMM(5, max_iter=100, learning_rate=0.05, random_state=0)
     >>> smm = smm.fit(corpus.train.counts)
-    >>> topics = TopicClassifier.fit(smm, corpus.train.counts, labels, kind="glcu")
-    >>> q = smm.posterior(corpus.test.counts)
-    >>> topics.predict_log_proba(q).shape
+    >>> topics = TopicClassifier.fit(smm, corpus.train.counts, labels)
+    >>> q = topics.embed(corpus.test.counts)
+    >>> topics.predict_log_proba(q, corpus.test.counts).shape
     (100, 2)
     """
 
@@ -87,6 +96,7 @@ class TopicClassifier:
         self.kind = kind
         self.axes = axes
         self._embedding = model if axes is None else turn_model(model, axes)
+        self._calibration: PredictionSets | None = None
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -100,7 +110,9 @@ class TopicClassifier:
         counts: Any,
         labels: Sequence[str] | NDArray[Any],
         *,
-        kind: str = "glcu",
+        kind: str = "hybrid",
+        groups: Any = None,
+        times: Any = None,
     ) -> Self:
         """Embed documents by a fitted model and train a classifier on them.
 
@@ -109,14 +121,18 @@ class TopicClassifier:
         model : BayesianSMM, SMM or NVDM
             Fitted; it never sees the labels.
         counts : sparse matrix of shape (n_documents, n_features)
-            Word counts; or a GaussianPosterior, what the model returned for them.
+            Word counts; or, except for the hybrid, a GaussianPosterior, what the model
+            returned for them.
         labels : sequence of str
-            One per document; for ``"evidence"`` -1 or None where there is none.
-        kind : {"evidence", "glcu", "glc", "lr"}
+            One per document; for ``"hybrid"`` and ``"evidence"`` -1 or None where there
+            is none.
+        kind : {"hybrid", "evidence", "glcu", "glc", "lr"}
             Which classifier; ``"evidence"`` and ``"glcu"`` need a model that infers
-            Gaussians. From counts, ``"evidence"`` turns the model into axes in which
-            the within-class covariance is diagonal, and is fast; from a posterior it
-            uses the full covariance.
+            Gaussians. From counts, ``"hybrid"`` and ``"evidence"`` turn the model into
+            axes in which the within-class covariance is diagonal, and are fast; from a
+            posterior ``"evidence"`` uses the full covariance.
+        groups, times : array-like of shape (n_documents,), optional
+            What the hybrid's cross-validation keeps apart, as for its `fit`.
         """
         check_choice("kind", kind, KINDS)
         if kind in _ON_GAUSSIANS and model.gives_points:
@@ -124,14 +140,28 @@ class TopicClassifier:
                 f"the classifier {kind} needs Gaussians, and {type(model).__name__} "
                 "gives points: use glc or lr"
             )
+        if kind != "hybrid" and not (groups is None and times is None):
+            raise InputError(f"`groups` and `times` are for the hybrid, not for {kind}")
         given = isinstance(counts, GaussianPosterior)
-        if kind == "evidence" and not given and can_turn(model):
-            classifier = EvidenceClassifier(covariance="diagonal")
-            topics = cls(model, classifier, kind, _axes(model, counts, labels))
-        else:
-            topics = cls(model, KINDS[kind](), kind)
+        if kind == "hybrid" and given:
+            raise InputError("the hybrid needs counts, and got a GaussianPosterior")
+        labels = np.asarray(labels)
+        axes = None
+        if kind in SEMI_SUPERVISED and not given and can_turn(model):
+            axes = _axes(model, counts, labels)
+        classifier = KINDS[kind]()
+        if kind == "evidence" and axes is not None:
+            classifier.set_params(covariance="diagonal")
+        topics = cls(model, classifier, kind, axes)
         embedded = counts if given else topics.embed(counts)
-        topics.classifier.fit(topics._features(embedded), np.asarray(labels))
+        features = topics._features(embedded, counts)
+        if kind == "hybrid":
+            short = _shorten(as_counts(counts)[:])
+            options = {"groups": groups, "times": times}
+            options["shortened"] = short, topics.embed(short)
+            classifier.fit(features, labels, **options)
+        else:
+            classifier.fit(features, labels)
         return topics
 
     def embed(self, counts: Any) -> GaussianPosterior | NDArray[Any]:
@@ -140,15 +170,86 @@ class TopicClassifier:
             return self.model.transform(counts)
         return self._embedding.posterior(counts)
 
-    def predict_log_proba(self, posterior: GaussianPosterior | NDArray[Any]) -> Floats:
-        """Return log probabilities of the classes for what :meth:`embed` returned."""
-        features = self._features(posterior)
+    def predict_log_proba(
+        self, posterior: GaussianPosterior | NDArray[Any], counts: Any = None
+    ) -> Floats:
+        """Return log probabilities of the classes for what :meth:`embed` returned.
+
+        The hybrid needs the `counts` of the same documents as well.
+        """
+        features = self._features(posterior, counts)
         return np.asarray(self.classifier.predict_log_proba(features))
 
+    def predict(self, counts: Any, *, reject: float = 0.0) -> NDArray[Any]:
+        """Return the label of each document, None where it is not probable enough.
+
+        Parameters
+        ----------
+        counts : sparse matrix of shape (n_documents, n_features)
+            Word counts.
+        reject : float
+            Least probability of a label;
+            :meth:`~docsigma.classifiers.conformal.PredictionSets.reject_threshold` of
+            `calibration` chooses one by risk or coverage.
+        """
+        log_proba = self.predict_log_proba(self.embed(counts), counts)
+        winners = self.classes_[log_proba.argmax(axis=1)]
+        labels: NDArray[Any] = winners.astype(object)
+        labels[np.exp(log_proba.max(axis=1)) < reject] = None
+        return labels
+
+    def predict_uncertainty(
+        self, posterior: GaussianPosterior | NDArray[Any], counts: Any = None
+    ) -> Uncertainty:
+        """Return entropy, its epistemic part and typicality; as `predict_log_proba`."""
+        features = self._features(posterior, counts)
+        if self.kind == "hybrid":
+            found: Uncertainty = self.classifier.predict_uncertainty(features)
+            return found
+        if self.kind == "evidence" or not isinstance(posterior, GaussianPosterior):
+            return embedding_uncertainty(self.classifier, features)
+        return embedding_uncertainty(self.classifier, features, posterior)
+
+    def explain(self, counts: Any) -> list[Explanation]:
+        """Return which words, and how much of the embedding, spoke for each label.
+
+        For the hybrid only.
+        """
+        if self.kind != "hybrid":
+            raise InputError(
+                f"only the hybrid explains itself, and this is {self.kind}"
+            )
+        words = self.model.vocabulary_
+        names = None if words is None else words.words
+        pair = self._features(self.embed(counts), counts)
+        explained: list[Explanation] = self.classifier.explain(pair, names)
+        return explained
+
+    @property
+    def calibration(self) -> PredictionSets | None:
+        """Prediction sets: from :meth:`calibrate`, else the hybrid's held-out ones."""
+        if self._calibration is None and self.kind == "hybrid":
+            found: PredictionSets = self.classifier.calibration_
+            return found if len(found) else None
+        return self._calibration
+
+    def calibrate(self, counts: Any, labels: Any) -> Self:
+        """Learn prediction sets from labelled documents that were not trained on."""
+        counts = as_counts(counts)
+        log_proba = self.predict_log_proba(self.embed(counts), counts)
+        self._calibration = PredictionSets.calibrate(
+            np.exp(log_proba), labels, classes=self.classes_, n_tokens=counts.n_tokens
+        )
+        return self
+
     def _features(
-        self, embedded: GaussianPosterior | NDArray[Any]
-    ) -> GaussianPosterior | NDArray[Any]:
-        """Return what the classifier takes: Gaussians, or their means."""
+        self, embedded: GaussianPosterior | NDArray[Any], counts: Any = None
+    ) -> Any:
+        """Return what the classifier takes: Gaussians, their means, or with counts."""
+        if self.kind == "hybrid":
+            if counts is None:
+                raise InputError("the hybrid needs the documents' `counts` as well")
+            return counts, embedded
         if self.kind in _ON_GAUSSIANS or not isinstance(embedded, GaussianPosterior):
             return embedded
         return embedded.mean
@@ -160,6 +261,8 @@ class TopicClassifier:
         arrays |= {f"classifier.{k}": v for k, v in self._arrays().items()}
         if self.axes is not None:
             arrays["axes"] = self.axes
+        if self._calibration is not None:
+            arrays["calibration"] = self._calibration.to_array()
         config = {
             "classifier": {
                 "kind": self.kind,
@@ -174,6 +277,8 @@ class TopicClassifier:
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         c = self.classifier
+        if self.kind == "hybrid":
+            return pack_hybrid(c)
         if self.kind != "lr":
             return {name: np.asarray(getattr(c, name)) for name in _fitted(self.kind)}
         return {
@@ -199,18 +304,37 @@ class TopicClassifier:
             own = _named(stored.arrays, "classifier.")
             if about["kind"] == "lr":
                 _restore_logistic(classifier, own)
+            elif about["kind"] == "hybrid":
+                restore_hybrid(classifier, own)
             else:
                 for name in _fitted(about["kind"]):
                     setattr(classifier, name, own[name])
         except (KeyError, TypeError) as error:
             raise InputError(f"{folder}/config.json is damaged: {error}") from error
         model = restore_model(stored_model, folder)
-        return cls(model, classifier, about["kind"], stored.arrays.get("axes"))
+        topics = cls(model, classifier, about["kind"], stored.arrays.get("axes"))
+        if "calibration" in stored.arrays:
+            topics._calibration = PredictionSets(*stored.arrays["calibration"])
+        return topics
 
 
 def _fitted(kind: str) -> tuple[str, ...]:
     """Return the names of a Gaussian classifier's fitted arrays."""
-    return _EVIDENCE if kind == "evidence" else _GAUSSIAN
+    return EVIDENCE if kind == "evidence" else _GAUSSIAN
+
+
+def _shorten(counts: sp.csr_matrix) -> sp.csr_matrix:
+    """Return copies of documents of some one to three tokens, drawn at random."""
+    random = np.random.default_rng(0)
+    short, n_tokens = counts.copy(), np.asarray(counts.sum(axis=1)).ravel()
+    wanted = random.uniform(1, _SHORT_TOKENS, len(n_tokens))
+    share = np.minimum(wanted / np.maximum(n_tokens, 1), 1)
+    by_value = np.repeat(share, np.diff(counts.indptr))
+    # Weighted counts are taken as the next whole number.
+    short.data = random.binomial(np.ceil(counts.data).astype(np.int64), by_value)
+    short.data = short.data.astype(counts.dtype)
+    short.eliminate_zeros()
+    return short
 
 
 def _axes(model: CountModel, counts: Any, labels: Any) -> Floats:

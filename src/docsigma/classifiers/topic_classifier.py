@@ -12,8 +12,12 @@ from sklearn.linear_model import LogisticRegression
 
 from docsigma._array_checks import Floats, check_choice
 from docsigma.classifiers._semi_supervised_labels import SemiSupervisedLabels
-from docsigma.classifiers._turned_model import can_turn, turn_model
-from docsigma.classifiers.evidence import EvidenceClassifier, within_class_axes
+from docsigma.classifiers._turned_model import (
+    can_turn,
+    turn_model,
+    within_class_axes,
+)
+from docsigma.classifiers.evidence import EvidenceClassifier
 from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
 from docsigma.classifiers.logistic import CrossValidatedLogisticRegression
 from docsigma.classifiers.uncertain_gaussian import UncertainGaussianClassifier

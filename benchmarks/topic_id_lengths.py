@@ -40,9 +40,12 @@ from docsigma.classifiers._softmax_regression import (
     fit_regression,
 )
 from docsigma.classifiers._splits import make_splits
-from docsigma.classifiers._words import inverse_document_frequencies, tfidf
+from docsigma.classifiers._words import (
+    inverse_document_frequencies,
+    shorten,
+    tfidf,
+)
 from docsigma.classifiers.conformal import PredictionSets, length_bands
-from docsigma.classifiers.topic_classifier import _shorten
 from docsigma.classifiers.uncertainty import entropies
 from docsigma.experiments.evaluation import evaluate
 from docsigma.metrics import error_detection_area
@@ -156,7 +159,7 @@ class TfidfRegression:
 
 def fit_hybrid(setting: Setting, labels: Any) -> HybridClassifier:
     """Fit the hybrid as TopicClassifier does, in the model's own axes."""
-    short = _shorten(setting.counts)
+    short = shorten(setting.counts)
     hybrid = HybridClassifier()
     return hybrid.fit(
         (setting.counts, setting.posterior),

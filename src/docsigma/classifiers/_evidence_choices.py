@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from docsigma.classifiers._class_gaussians import fit_classes
+from docsigma.classifiers._full_classes import FullClasses
 from docsigma.classifiers._labels import deal_folds
 from docsigma.classifiers._tempering import (
     DEFAULT,
@@ -17,6 +18,8 @@ from docsigma.classifiers._tempering import (
 )
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from docsigma.classifiers._class_gaussians import ClassGaussians, ClassPrior
     from docsigma.classifiers._likelihood_factors import LikelihoodFactors
     from docsigma.classifiers._semi_supervised_labels import SemiSupervisedLabels
@@ -24,8 +27,12 @@ if TYPE_CHECKING:
 # Documents that a choice looks at, at the most, with labels and without.
 MOST_DOCUMENTS = 4000
 N_FOLDS = 3
-# Steps of EM per choice and fold; each choice starts from the last one's classes.
-MAX_ITER = 15
+# Steps of EM per choice and fold, and what ends them; where nothing but the tempering
+# changed, they start from the classes of the last choice.
+MAX_ITER = 10
+TOL = 1e-2
+# Operations on the matrices of held-out documents, per choice.
+MOST_OPERATIONS = 1e9
 # Mean number of labels per class below which nothing is chosen.
 LEAST_LABELS = 3
 # What an unlabelled document may count, and what it counts if nothing is chosen.
@@ -39,15 +46,20 @@ class EvidenceChoices:
     Parameters
     ----------
     factors : LikelihoodFactors
-        Diagonal, of the labelled documents and then of the rest.
+        Of the labelled documents and then of the rest.
+    axes : Tensor of shape (K, K) or None
+        Axes along which classes are learned, if they are then to have a full
+        covariance; documents are held out in full.
     labels : SemiSupervisedLabels
     prior : ClassPrior
+        Along the axes.
     random_state : int
     """
 
     def __init__(
         self,
         factors: LikelihoodFactors,
+        axes: Tensor | None,
         labels: SemiSupervisedLabels,
         prior: ClassPrior,
         random_state: int,
@@ -55,7 +67,7 @@ class EvidenceChoices:
         random = np.random.default_rng(random_state)
         codes = labels.labels.codes
         n, n_classes = len(codes), len(labels.labels.classes)
-        self.prior = prior
+        self.prior, self.axes = prior, axes
         self.can_choose = n >= LEAST_LABELS * n_classes
         some = random.permutation(n)[:MOST_DOCUMENTS]
         rest = n + random.permutation(len(factors) - n)[:MOST_DOCUMENTS]
@@ -68,6 +80,11 @@ class EvidenceChoices:
         seed = int(random.integers(2**31))
         self.folds = deal_folds(self.codes, N_FOLDS, seed)
         self.thin = thinned_copy(self.factors, random)
+        # Along its axes, what EM sees.
+        self.turned = self.factors if axes is None else self.factors.turned(axes)
+        self.n_judged = n
+        if axes is not None:
+            self.n_judged = max(300, int(MOST_OPERATIONS / len(axes) ** 3))
         self._last: dict[int, ClassGaussians] = {}
 
     def choose(
@@ -98,8 +115,10 @@ class EvidenceChoices:
     ) -> float:
         """Return the cross-entropy of held-out documents, whole and thinned."""
         n, device = len(self.codes), self.factors.observed.device
-        tempered = tempering(self.factors)
-        copies = [tempered, *([tempering(self.thin)] if thinned else [])]
+        turned = tempering(self.turned)
+        copies = [tempering(self.factors)]
+        if thinned:
+            copies.append(tempering(self.thin))
         total, seen = 0.0, 0
         for fold in range(int(self.folds.max()) + 1):
             out = torch.zeros(len(self.factors), dtype=torch.bool, device=device)
@@ -108,11 +127,11 @@ class EvidenceChoices:
             members = self.membership[kept]
             members = type(members)(members.labelled, weight * members.unlabelled)
             classes, _ = fit_classes(
-                tempered[kept],
+                turned[kept],
                 members,
                 self.prior,
                 max_iter=MAX_ITER,
-                tol=1e-4,
+                tol=TOL,
                 start=self._last.get(fold) if weight == 0 else None,
             )
             if weight == 0:
@@ -121,9 +140,14 @@ class EvidenceChoices:
             held = out.nonzero().flatten()
             codes = torch.from_numpy(self.codes).to(device)[held]
             known = (members.labelled.sum(dim=0) > 0)[codes]
-            held, codes = held[known], codes[known]
+            each = -(-self.n_judged // N_FOLDS)
+            held, codes = held[known][:each], codes[known][:each]
+            judged: ClassGaussians | FullClasses = classes
+            if self.axes is not None:
+                variance = self.axes.square() @ self.prior.variance
+                judged = FullClasses.of(classes, self.axes, variance)
             for copy in copies:
-                log_proba = classes.log_proba(copy[held])
+                log_proba = judged.log_proba(copy[held])
                 total -= float(log_proba.gather(1, codes[:, None]).sum())
             seen += len(held)
         return total / max(seen, 1)

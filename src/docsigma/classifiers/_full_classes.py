@@ -55,6 +55,14 @@ class FullClasses:
             log_prior=diagonal.log_prior,
         )
 
+    def log_proba(self, factors: LikelihoodFactors) -> Tensor:
+        """Return log probabilities of the classes, documents x classes."""
+        scores = [
+            MarginalFactors.of(factors[rows], self.within).class_scores(self.means)
+            for rows in blocks(factors, self.within)
+        ]
+        return torch.log_softmax(torch.cat(scores) + self.log_prior, dim=1)
+
 
 def refine_classes(
     factors: LikelihoodFactors,

@@ -10,8 +10,29 @@ import numpy as np
 from docsigma.posteriors import Diagonal
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from docsigma._array_checks import Floats
+    from docsigma.classifiers._labels import TrainingLabels
     from docsigma.models._count_model import CountModel
+
+
+def within_class_axes(
+    means: NDArray[Any], labels: TrainingLabels, weights: Floats
+) -> Floats:
+    """Return axes in which the within-class covariance is diagonal, as columns.
+
+    `means` and `weights` have the labelled documents first. Few labels say little about
+    it, so that the covariance of all documents counts as one document per dimension.
+    """
+    means = means.astype(np.float64)
+    known = means[: len(labels.kept)]
+    centres = labels.membership @ known / labels.class_weights[:, None]
+    residuals = (known - centres[labels.codes]) * np.sqrt(labels.weights)[:, None]
+    away = means - np.average(means, axis=0, weights=weights)
+    total = away.T @ (weights[:, None] * away) / weights.sum()
+    scatter = residuals.T @ residuals + means.shape[1] * total
+    return np.asarray(np.linalg.eigh(scatter)[1])
 
 
 def can_turn(model: CountModel) -> bool:

@@ -23,14 +23,15 @@ from docsigma.classifiers._full_classes import FullClasses, refine_classes
 from docsigma.classifiers._labels import TrainingLabels, resolve_priors
 from docsigma.classifiers._likelihood_factors import LikelihoodFactors
 from docsigma.classifiers._marginal_factors import MarginalFactors, blocks
+from docsigma.classifiers._same_topic import centred_marginals, pairwise_log_ratio
 from docsigma.classifiers._semi_supervised_labels import SemiSupervisedLabels
 from docsigma.classifiers._tempering import Tempering
+from docsigma.classifiers._turned_model import within_class_axes
 from docsigma.exceptions import InputError
 from docsigma.gaussian_prior import GaussianPrior
 from docsigma.posterior import GaussianPosterior
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from torch import Tensor
 
 
@@ -115,9 +116,9 @@ class EvidenceClassifier(BaseGaussianClassifier):
     >>> q = GaussianPosterior([[-1.2], [-0.8], [0.8], [1.2]], [[0.1]] * 4, prior=prior)
     >>> clf = EvidenceClassifier(tempering=(1, 100)).fit(q, ["no", "no", "yes", "yes"])
     >>> clf.predict_proba(GaussianPosterior([[0.5], [0.0]], [[0.5], [1.0]], prior=prior)
-    ...     ).round(2)
-    array([[0.11, 0.89],
-           [0.5 , 0.5 ]])
+    ...     ).round(1)
+    array([[0.1, 0.9],
+           [0.5, 0.5]])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -143,7 +144,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         unlabelled_weight: Any = "auto",
         priors: Any = "empirical",
         prior_precision: float = 10.0,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         max_iter: int = 200,
         random_state: int = 0,
         device: str = "auto",
@@ -189,13 +190,13 @@ class EvidenceClassifier(BaseGaussianClassifier):
             return torch.from_numpy(array).to(factors.observed)
 
         variance = 1 / posterior.require_prior().precision_diagonal()
-        axes = np.eye(posterior.n_components)
+        axes, turned, along = None, factors, tensor(variance)
         if self.covariance == "full":
             weights = np.concatenate([found.labels.weights, found.unlabelled_weights])
-            axes = within_class_axes(posterior.mean, found.labels, weights)
-        turned = factors.turned(tensor(axes)) if self.covariance == "full" else factors
-        prior = ClassPrior(tensor(axes.T**2 @ variance), log_prior_of)
-        choices = EvidenceChoices(turned, found, prior, self.random_state)
+            axes = tensor(within_class_axes(posterior.mean, found.labels, weights))
+            turned, along = factors.turned(axes), axes.T.square() @ along
+        prior = ClassPrior(along, log_prior_of)
+        choices = EvidenceChoices(factors, axes, found, prior, self.random_state)
         tempering, weight = choices.choose(
             _given_tempering(self.tempering),
             None if isinstance(self.unlabelled_weight, str) else self.unlabelled_weight,
@@ -205,8 +206,11 @@ class EvidenceClassifier(BaseGaussianClassifier):
         membership = found.membership(weight, factors.observed)
         stop: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
         classes, history = fit_classes(tempering(turned), membership, prior, **stop)
-        full = FullClasses.of(classes, tensor(axes), tensor(variance))
-        if self.covariance == "full":
+        identity = torch.eye(len(variance)).to(factors.observed)
+        full = FullClasses.of(
+            classes, identity if axes is None else axes, tensor(variance)
+        )
+        if axes is not None:
             full, history = refine_classes(
                 tempering(factors), membership, full, log_prior_of, **stop
             )
@@ -248,6 +252,59 @@ class EvidenceClassifier(BaseGaussianClassifier):
         check_is_fitted(self)
         return self._log_densities(self._documents(X))[0]
 
+    def same_topic_log_ratio(self, a: Any, b: Any) -> Floats:
+        r"""Return how much likelier two documents are of one topic than of two.
+
+        The topic need be none of the trained classes. Each document's own embedding is
+        integrated out, which leaves :math:`\tilde h` and :math:`\tilde P`; with the
+        evidence :math:`E(h, P) = \log\int e^{h^T\mu - \mu^T P\mu/2}
+        N(\mu; m_0, \Sigma_b)\,d\mu` of a topic's mean the ratio is
+
+        .. math::
+
+            E(\tilde h_1 + \tilde h_2, \tilde P_1 + \tilde P_2)
+            - E(\tilde h_1, \tilde P_1) - E(\tilde h_2, \tilde P_2).
+
+        Parameters
+        ----------
+        a, b : GaussianPosterior or array-like
+            Documents as `fit` takes them.
+
+        Returns
+        -------
+        ndarray of shape (n_documents_a, n_documents_b)
+            Log ratios in nats: 0 where one of the two says nothing.
+        """
+        left, right, between = self._pair(a, b)
+        ratios = np.empty((len(left[0]), len(right[0])))
+        for row in range(len(ratios)):
+            one = left[0][row : row + 1], left[1][row : row + 1]
+            ratios[row] = pairwise_log_ratio(one, right, between).cpu().numpy()
+        return ratios
+
+    def pairwise_same_topic_log_ratio(self, a: Any, b: Any) -> Floats:
+        """Return the log ratio of `same_topic_log_ratio` for each pair of rows.
+
+        `a` and `b` have as many documents; the result has one number per pair.
+        """
+        left, right, between = self._pair(a, b)
+        if len(left[0]) != len(right[0]):
+            raise InputError(
+                f"`a` has {len(left[0])} documents, but `b` has {len(right[0])}"
+            )
+        return pairwise_log_ratio(left, right, between).cpu().numpy()
+
+    def _pair(
+        self, a: Any, b: Any
+    ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor], Tensor]:
+        """Return what documents say of class means, and the covariance of these."""
+        check_is_fitted(self)
+        documents = [self._documents(X) for X in (a, b)]
+        within = self._form(self.covariance_, documents[0].observed)
+        centre = torch.from_numpy(self.centre_).to(within)
+        left, right = (centred_marginals(d, within, centre) for d in documents)
+        return left, right, self._form(self.between_covariance_, within)
+
     def _posterior(self, X: Any, *, reset: bool) -> GaussianPosterior:
         """Return posteriors that carry their prior, from posteriors or an array."""
         if isinstance(X, GaussianPosterior):
@@ -286,14 +343,15 @@ class EvidenceClassifier(BaseGaussianClassifier):
         factors = self._factors(self._posterior(X, reset=False))
         return Tempering(*self.tempering_)(factors)
 
-    def _within(self, like: Tensor) -> Tensor:
-        """Return the covariance in the form that the factors can be combined with."""
+    def _form(self, covariance: Floats, like: Tensor) -> Tensor:
+        """Return a covariance in the form that factors can be combined with."""
         diagonal = self.covariance == "diagonal"
-        within = np.diagonal(self.covariance_) if diagonal else self.covariance_
-        return torch.tensor(within).to(like)
+        return torch.tensor(np.diagonal(covariance) if diagonal else covariance).to(
+            like
+        )
 
     def _log_densities(self, documents: LikelihoodFactors) -> tuple[Floats, Floats]:
-        within = self._within(documents.observed)
+        within = self._form(self.covariance_, documents.observed)
         means = torch.from_numpy(self.means_).to(within)
         by_class = within.new_empty(len(documents), len(means))
         common = within.new_empty(len(documents))
@@ -307,7 +365,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         self, documents: LikelihoodFactors, labels: TrainingLabels
     ) -> Floats:
         documents = documents[labels.kept]
-        within = self._within(documents.observed)
+        within = self._form(self.covariance_, documents.observed)
         K = len(self.centre_)
         linear = np.zeros((len(labels.classes), K))
         precision = np.zeros((len(labels.classes), *within.shape))
@@ -333,21 +391,3 @@ def _given_tempering(tempering: Any) -> Tempering | None:
             f"`tempering` must be 'auto' or two positive numbers, got {tempering}"
         )
     return Tempering(*values)
-
-
-def within_class_axes(
-    means: NDArray[Any], labels: TrainingLabels, weights: Floats
-) -> Floats:
-    """Return axes in which the within-class covariance is diagonal, as columns.
-
-    `means` and `weights` have the labelled documents first. Few labels say little about
-    it, so that the covariance of all documents counts as one document per dimension.
-    """
-    means = means.astype(np.float64)
-    known = means[: len(labels.kept)]
-    centres = labels.membership @ known / labels.class_weights[:, None]
-    residuals = (known - centres[labels.codes]) * np.sqrt(labels.weights)[:, None]
-    away = means - np.average(means, axis=0, weights=weights)
-    total = away.T @ (weights[:, None] * away) / weights.sum()
-    scatter = residuals.T @ residuals + means.shape[1] * total
-    return np.asarray(np.linalg.eigh(scatter)[1])

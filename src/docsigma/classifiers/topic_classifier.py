@@ -17,9 +17,14 @@ from docsigma.classifiers._hybrid_arrays import (
     restore_hybrid,
 )
 from docsigma.classifiers._semi_supervised_labels import SemiSupervisedLabels
-from docsigma.classifiers._turned_model import can_turn, turn_model
+from docsigma.classifiers._turned_model import (
+    can_turn,
+    turn_model,
+    within_class_axes,
+)
+from docsigma.classifiers._words import shorten
 from docsigma.classifiers.conformal import PredictionSets
-from docsigma.classifiers.evidence import EvidenceClassifier, within_class_axes
+from docsigma.classifiers.evidence import EvidenceClassifier
 from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
 from docsigma.classifiers.hybrid import HybridClassifier
 from docsigma.classifiers.logistic import CrossValidatedLogisticRegression
@@ -32,8 +37,6 @@ from docsigma.persistence import StoredModel, read_model, write_model
 from docsigma.posterior import GaussianPosterior
 
 if TYPE_CHECKING:
-    import scipy.sparse as sp
-
     from docsigma.classifiers.explanation import Explanation
     from docsigma.models._count_model import CountModel
 
@@ -50,8 +53,6 @@ _GAUSSIAN = EVIDENCE[:6]
 _ON_GAUSSIANS = ("evidence", "glcu")
 # Kinds that learn from documents without label too.
 SEMI_SUPERVISED = ("hybrid", "evidence")
-# Tokens of the short copies that help the hybrid to choose its weights, at the most.
-_SHORT_TOKENS = 3
 # Documents that say along which axes the model is turned, at the most.
 _AXES_DOCUMENTS = 4000
 
@@ -156,7 +157,7 @@ class TopicClassifier:
         embedded = counts if given else topics.embed(counts)
         features = topics._features(embedded, counts)
         if kind == "hybrid":
-            short = _shorten(as_counts(counts)[:])
+            short = shorten(as_counts(counts)[:])
             options = {"groups": groups, "times": times}
             options["shortened"] = short, topics.embed(short)
             classifier.fit(features, labels, **options)
@@ -321,20 +322,6 @@ class TopicClassifier:
 def _fitted(kind: str) -> tuple[str, ...]:
     """Return the names of a Gaussian classifier's fitted arrays."""
     return EVIDENCE if kind == "evidence" else _GAUSSIAN
-
-
-def _shorten(counts: sp.csr_matrix) -> sp.csr_matrix:
-    """Return copies of documents of some one to three tokens, drawn at random."""
-    random = np.random.default_rng(0)
-    short, n_tokens = counts.copy(), np.asarray(counts.sum(axis=1)).ravel()
-    wanted = random.uniform(1, _SHORT_TOKENS, len(n_tokens))
-    share = np.minimum(wanted / np.maximum(n_tokens, 1), 1)
-    by_value = np.repeat(share, np.diff(counts.indptr))
-    # Weighted counts are taken as the next whole number.
-    short.data = random.binomial(np.ceil(counts.data).astype(np.int64), by_value)
-    short.data = short.data.astype(counts.dtype)
-    short.eliminate_zeros()
-    return short
 
 
 def _axes(model: CountModel, counts: Any, labels: Any) -> Floats:

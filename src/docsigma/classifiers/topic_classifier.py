@@ -109,7 +109,7 @@ class TopicClassifier:
         cls,
         model: CountModel,
         counts: Any,
-        labels: Sequence[str] | NDArray[Any],
+        labels: Sequence[str | None] | NDArray[Any],
         *,
         kind: str = "hybrid",
         groups: Any = None,

@@ -1,7 +1,7 @@
 r"""Topic ID by documents of all lengths, with few labels, and what it does not know.
 
-    python benchmarks/topic_id_lengths.py 20newsgroups --cache /tmp/models \
-        --json benchmarks/results/topic-id-lengths-20newsgroups.json
+    python benchmarks/hybrid_lengths.py 20newsgroups --cache /tmp/models \
+        --json benchmarks/results/hybrid-20newsgroups.json
 
 A model of weighted counts and the classifiers are trained on whole training documents,
 all settings chosen on these; test documents are then cut to their first words. For
@@ -33,7 +33,7 @@ from docsigma import (
     Vocabulary,
     load_corpus,
 )
-from docsigma.classifiers._hybrid_search import STEP, TOLERANCE
+from docsigma.classifiers._hybrid_search import GAINS, STEP, TOLERANCE
 from docsigma.classifiers._softmax_regression import (
     Coefficients,
     Features,
@@ -186,6 +186,7 @@ def lengths_and_doubt(setting: Setting) -> dict[str, Any]:
     rows = np.arange(len(codes))
     report: dict[str, Any] = {
         "settings": {
+            "gains": GAINS,
             "C": hybrid.C_,
             "scale": hybrid.scale_,
             "mixture": hybrid.mixture_.weights.tolist(),

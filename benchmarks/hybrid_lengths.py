@@ -8,7 +8,8 @@ all settings chosen on these; test documents are then cut to their first words. 
 each length it prints accuracy (per cent), cross-entropy (nats) and calibration error,
 and by how many paired standard errors the hybrid's cross-entropy differs from that of
 TF-IDF + LR, whose C is chosen on the same folds. Corpora are names, or folders with
-train.jsonl.xz and test.jsonl.xz. `--few` adds fits with few labels.
+train.jsonl.xz and test.jsonl.xz. `--few` adds fits with few labels; `--unknown` leaves
+every fourth class out of training and asks whether it is told apart.
 """
 
 from __future__ import annotations
@@ -74,21 +75,33 @@ class Setting:
         return self.model.posterior(self.weights.transform(counts))
 
 
-def prepare(name: str, n_components: int, seed: int, cache: Path | None) -> Setting:
-    """Count, train the model and embed; read from the cache what is there."""
-    file = f"{Path(name).name}-{n_components}-{seed}.pickle"
+def prepare(
+    name: str,
+    n_components: int,
+    seed: int,
+    cache: Path | None,
+    leave_out: bool = False,
+) -> Setting:
+    """Count, train the model and embed; read from the cache what is there.
+
+    With `leave_out` training documents of every fourth class are not there at all, and
+    test documents stay whole.
+    """
+    kind = "-unknown" if leave_out else ""
+    file = f"{Path(name).name}-{n_components}-{seed}{kind}.pickle"
     if cache is not None and (cache / file).exists():
         with (cache / file).open("rb") as handle:
             found: Setting = pickle.load(handle)
         return found
     if Path(name).is_dir():
-        folder = Path(name)
-        corpus = load_corpus(
-            folder / "train.jsonl.xz", test=str(folder / "test.jsonl.xz")
-        )
+        test_file = f"{name}/test.jsonl.xz"
+        corpus = load_corpus(f"{name}/train.jsonl.xz", test=test_file)
     else:
         corpus = load_corpus(name)
     train, labels = corpus.train.labelled()
+    if leave_out:
+        rows = np.flatnonzero(~np.isin(labels, np.unique(labels)[::4]))
+        train, labels = train[rows.tolist()].labelled()
     test, test_labels = corpus.test.labelled()
     words, counted = Vocabulary.fit_count(train.texts, min_df=2)
     weights = TokenWeights().fit(counted.counts)
@@ -104,7 +117,8 @@ def prepare(name: str, n_components: int, seed: int, cache: Path | None) -> Sett
     )
     mean = float(counted.counts.sum()) / len(labels)
     start = STARTS.get(name, 0)
-    for n_words in (0, *(n for n in LENGTHS if n < 2 * mean)):
+    cuts = () if leave_out else tuple(n for n in LENGTHS if n < 2 * mean)
+    for n_words in (0, *cuts):
         texts = test.texts
         if n_words:
             texts = [" ".join(t.split()[start : start + n_words]) for t in texts]
@@ -210,10 +224,9 @@ def lengths_and_doubt(setting: Setting) -> dict[str, Any]:
             wrong = log_proba.argmax(axis=1) != codes
             area = error_detection_area(entropies(log_proba), wrong)
             cell[name]["error_detection"] = area
-        by_variance = error_detection_area(
-            q.total_variance, systems["hybrid"].argmax(axis=1) != codes
-        )
-        cell["total_variance_error_detection"] = by_variance
+        wrong = systems["hybrid"].argmax(axis=1) != codes
+        area = error_detection_area(q.total_variance, wrong)
+        cell["total_variance_error_detection"] = area
         losses[n_words] = -systems["hybrid"][rows, codes]
         apart = losses[n_words] + systems["TF-IDF + LR"][rows, codes]
         error = apart.std() / np.sqrt(len(apart))
@@ -234,23 +247,21 @@ def doubt(
         part = hybrid.predict_uncertainty((counts, q))
         n_tokens = np.asarray(counts.sum(axis=1)).ravel()
         whole = np.asarray(setting.tests[0][0].sum(axis=1)).ravel()
+        numbers = {
+            "epistemic": part.epistemic,
+            "entropy": part.entropy,
+            "shortness": -n_tokens,
+            "length of the whole": whole,
+        }
         found["rank_correlation_with_fall"] = {
-            name: float(spearmanr(values, fall).statistic)
-            for name, values in {
-                "epistemic": part.epistemic,
-                "entropy": part.entropy,
-                "shortness": -n_tokens,
-                "length of the whole": whole,
-            }.items()
+            k: float(spearmanr(v, fall).statistic) for k, v in numbers.items()
         }
     counts, q = setting.tests[0]
     proba = hybrid.predict_proba((counts, q))
     n_tokens = np.asarray(counts.sum(axis=1)).ravel()
     edges = length_bands(n_tokens, 3)
     band = np.searchsorted(edges, n_tokens, side="right")
-    hits: list[float] = []
-    by_band: list[list[float]] = []
-    random = np.random.default_rng(0)
+    hits, by_band, random = [], [], np.random.default_rng(0)
     for _ in range(20):
         order = random.permutation(len(codes))
         first, second = np.array_split(order, 2)
@@ -312,6 +323,24 @@ def few_labels(
     }
 
 
+def unknown_topics(setting: Setting) -> dict[str, float]:
+    """Return how well topics that training lacks are told apart, as areas."""
+    hybrid = fit_hybrid(setting, setting.labels)
+    baseline = TfidfRegression(setting.counts, setting.labels)
+    lr = CrossValidatedLogisticRegression(n_folds=3)
+    lr.fit(setting.posterior.mean, setting.labels)
+    counts, q = setting.tests[0]
+    unknown = ~np.isin(setting.test_labels, setting.labels)
+    doubt = hybrid.predict_uncertainty((counts, q))
+    numbers = {
+        "hybrid, typicality": -doubt.typicality,
+        "hybrid, entropy": doubt.entropy,
+        "TF-IDF + LR, largest": -baseline.predict_log_proba(counts).max(axis=1),
+        "LR, largest": -lr.predict_log_proba(q.mean).max(axis=1),
+    }
+    return {k: error_detection_area(v, unknown) for k, v in numbers.items()}
+
+
 def show(report: dict[str, Any]) -> None:
     """Print accuracy / cross-entropy / ECE / error-detection area by length."""
     for n_words, cell in report.get("lengths", {}).items():
@@ -338,10 +367,18 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--few", type=int, nargs="*", default=[])
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--only-few", action="store_true")
+    parser.add_argument("--unknown", action="store_true")
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args(arguments)
     register()
-    setting = prepare(chosen.corpus, chosen.components, chosen.seed, chosen.cache)
+    options = chosen.corpus, chosen.components, chosen.seed, chosen.cache
+    if chosen.unknown:
+        areas = unknown_topics(prepare(*options, leave_out=True))
+        print(json.dumps(areas, indent=1))
+        if chosen.json:
+            chosen.json.write_text(json.dumps(areas, indent=1) + "\n")
+        return
+    setting = prepare(*options)
     report: dict[str, Any] = {
         "corpus": Path(chosen.corpus).name,
         "n_components": chosen.components,

@@ -150,7 +150,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         priors: Any = "empirical",
         prior_precision: float = 10.0,
         tol: float = 1e-3,
-        max_iter: int = 200,
+        max_iter: int = 500,
         random_state: int = 0,
         device: str = "auto",
     ) -> None:
@@ -181,7 +181,10 @@ class EvidenceClassifier(BaseGaussianClassifier):
         """
         posterior = self._posterior(X, reset=True)
         if y is None:
-            raise InputError("`y` is missing: the classifier needs labels")
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is "
+                "None: it needs labels"
+            )
         found = SemiSupervisedLabels.check(y, len(posterior), sample_weight)
         posterior = posterior[np.concatenate([found.labels.kept, found.unlabelled])]
         factors = self._factors(posterior)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,14 @@ from scipy.stats import spearmanr
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 
-from docsigma import BayesianSMM, TokenWeights, TopicClassifier, Vocabulary, load_corpus
+from docsigma import (
+    BayesianSMM,
+    EvidenceClassifier,
+    TokenWeights,
+    TopicClassifier,
+    Vocabulary,
+    load_corpus,
+)
 from docsigma.experiments.evaluation import evaluate
 from docsigma_paper.corpora import register
 
@@ -80,6 +87,7 @@ class Setting:
             self.model.fit(self.counts)
             if options.model is not None:
                 self.model.save(options.model)
+        self.posterior = self.model.posterior(self.counts)
         self.tfidf = TfidfTransformer(sublinear_tf=True).fit(self.plain)
 
     def test_counts(self, n_words: int | None) -> tuple[Any, Any]:
@@ -91,11 +99,14 @@ class Setting:
         return plain, self.weights.transform(plain)
 
 
-def by_length(setting: Setting, lengths: list[int | None]) -> list[dict[str, Any]]:
+def by_length(
+    setting: Setting, lengths: list[int | None], baselines: list[str]
+) -> tuple[list[dict[str, Any]], TopicClassifier]:
     """Train on whole documents, evaluate at each length."""
     s, fitted, seconds = setting, {}, {}
-    q = s.model.posterior(s.counts)
-    for kind, given in (("evidence", s.counts), ("glcu", q), ("lr", q)):
+    q = s.posterior
+    for kind in ("evidence", *baselines):
+        given = s.counts if kind == "evidence" else q
         begun = time.perf_counter()
         fitted[kind] = TopicClassifier.fit(s.model, given, s.labels, kind=kind)
         seconds[kind] = time.perf_counter() - begun
@@ -109,7 +120,7 @@ def by_length(setting: Setting, lengths: list[int | None]) -> list[dict[str, Any
             kind: topics.predict_log_proba(topics.embed(weighted))
             for kind, topics in fitted.items()
         }
-        found["prior"] = np.broadcast_to(prior, found["lr"].shape)
+        found["prior"] = np.broadcast_to(prior, found["evidence"].shape)
         ours = losses(found["evidence"], s.test_labels, classes)
         for kind, log_proba in found.items():
             worse = losses(log_proba, s.test_labels, classes) - ours
@@ -130,7 +141,7 @@ def by_length(setting: Setting, lengths: list[int | None]) -> list[dict[str, Any
             )
     chosen = fitted["evidence"].classifier
     rows.append({"kind": "evidence", "tempering": list(chosen.tempering_)})
-    return rows
+    return rows, fitted["evidence"]
 
 
 def few_labels(
@@ -139,6 +150,7 @@ def few_labels(
     """Hide the labels of all but a few documents of each class."""
     s = setting
     plain, weighted = s.test_counts(None)
+    embedded = s.model.posterior(weighted)
     test_tfidf, train_tfidf = s.tfidf.transform(plain), s.tfidf.transform(s.plain)
     rows = []
     for n_labels in per_class:
@@ -152,8 +164,9 @@ def few_labels(
             )
             labels = np.full(len(s.labels), None, dtype=object)
             labels[shown] = s.labels[shown]
-            topics = TopicClassifier.fit(s.model, s.counts, labels, kind="evidence")
-            log_proba = topics.predict_log_proba(topics.embed(weighted))
+            # What TopicClassifier does where labels are too few to turn the model.
+            clf = EvidenceClassifier(covariance="diagonal").fit(s.posterior, labels)
+            log_proba = clf.predict_log_proba(embedded)
             baseline = LogisticRegression(C=10, max_iter=1000)
             baseline.fit(train_tfidf[shown], s.labels[shown])
             found = {
@@ -161,8 +174,8 @@ def few_labels(
                 "tfidf-lr": baseline.predict_log_proba(test_tfidf),
             }
             for kind, values in found.items():
-                judged = evaluate(values, s.test_labels, topics.classes_)
-                weight = topics.classifier.unlabelled_weight_
+                judged = evaluate(values, s.test_labels, clf.classes_)
+                weight = clf.unlabelled_weight_
                 rows.append(
                     {
                         "n_labels": n_labels,
@@ -180,14 +193,15 @@ def few_labels(
     return rows
 
 
-def rounding_of_the_factor(setting: Setting, lengths: list[int | None]) -> Any:
+def error_of_the_factor(
+    setting: Setting, lengths: list[int | None], topics: TopicClassifier
+) -> list[dict[str, Any]]:
     """Return how far the Gaussian factor is from the multinomial, by length.
 
-    For each document, the mean absolute difference in the log odds of pairs of classes:
-    the factor's, and the multinomial's at the class means.
+    For each document, the mean absolute difference of the centred log likelihoods of
+    the class means: the factor's, and the multinomial's.
     """
     s = setting
-    topics = TopicClassifier.fit(s.model, s.counts, s.labels, kind="evidence")
     means = topics.classifier.means_
     words = topics._embedding.components_.T.astype(np.float64)
     logits = s.model.log_unigram_ + means @ words.T
@@ -221,15 +235,18 @@ def rounding_of_the_factor(setting: Setting, lengths: list[int | None]) -> Any:
 
 def main() -> None:
     """Run what is asked for and write its numbers."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--corpus", default="docstrings")
-    parser.add_argument("--data", type=Path, default=Path("/work/shared/data"))
+    parser.add_argument(
+        "--data", type=Path, default=Path(os.environ.get("DOCSIGMA_DATA", "data"))
+    )
     parser.add_argument("--components", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--start", type=int, default=0, help="first word of a cut")
     parser.add_argument("--lengths", type=int, nargs="*", default=list(LENGTHS))
     parser.add_argument("--few-labels", type=int, nargs="*", default=[])
     parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--baselines", nargs="*", default=["glcu", "lr"])
     parser.add_argument("--no-lengths", action="store_true")
     parser.add_argument("--model", type=Path, help="folder that keeps the model")
     parser.add_argument("--json", type=Path)
@@ -243,13 +260,12 @@ def main() -> None:
         "start": options.start,
     }
     if not options.no_lengths:
-        result["lengths"] = by_length(setting, lengths)
-        result["gaussian_factor"] = rounding_of_the_factor(setting, lengths)
+        result["lengths"], topics = by_length(setting, lengths, options.baselines)
+        result["gaussian_factor"] = error_of_the_factor(setting, lengths, topics)
     if options.few_labels:
         result["few_labels"] = few_labels(setting, options.few_labels, options.draws)
     if options.json is not None:
         options.json.write_text(json.dumps(result, indent=1) + "\n")
-    json.dump({k: v for k, v in result.items() if k == "corpus"}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -94,10 +94,10 @@ class EvidenceChoices:
         self, tempering: Tempering | None, weight: float | None
     ) -> tuple[Tempering, float]:
         """Return tempering and weight; what is given stays."""
-        if weight is None:
-            weight = self._choose_weight(tempering or DEFAULT)
         if tempering is None:
             tempering = self._choose_tempering()
+        if weight is None:
+            weight = self._choose_weight(tempering)
         return tempering, weight
 
     def smoothing(self, weight: float) -> float:

@@ -11,31 +11,53 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from docsigma._array_checks import Floats, check_choice
+from docsigma.classifiers._hybrid_arrays import (
+    EVIDENCE,
+    pack_hybrid,
+    restore_hybrid,
+)
+from docsigma.classifiers._labels import TrainingLabels
+from docsigma.classifiers._semi_supervised_labels import SemiSupervisedLabels
+from docsigma.classifiers._turned_model import (
+    can_turn,
+    turn_model,
+    within_class_axes,
+)
+from docsigma.classifiers._words import shorten
+from docsigma.classifiers.conformal import PredictionSets
+from docsigma.classifiers.evidence import EvidenceClassifier
 from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
+from docsigma.classifiers.hybrid import HybridClassifier
 from docsigma.classifiers.logistic import CrossValidatedLogisticRegression
 from docsigma.classifiers.uncertain_gaussian import UncertainGaussianClassifier
+from docsigma.classifiers.uncertainty import Uncertainty, embedding_uncertainty
+from docsigma.counts import as_counts
 from docsigma.exceptions import InputError
 from docsigma.models.registry import restore_model
 from docsigma.persistence import StoredModel, read_model, write_model
 from docsigma.posterior import GaussianPosterior
 
 if TYPE_CHECKING:
+    from docsigma.classifiers.explanation import Explanation
     from docsigma.models._count_model import CountModel
 
 
 KINDS: dict[str, type] = {
-    "glc": GaussianLinearClassifier,
+    "hybrid": HybridClassifier,
+    "evidence": EvidenceClassifier,
     "glcu": UncertainGaussianClassifier,
+    "glc": GaussianLinearClassifier,
     "lr": CrossValidatedLogisticRegression,
 }
-_GAUSSIAN = (
-    "means_",
-    "covariance_",
-    "precision_",
-    "class_weight_",
-    "class_prior_",
-    "log_prior_",
-)
+_GAUSSIAN = EVIDENCE[:6]
+# Classifiers on Gaussians; the others take means.
+_ON_GAUSSIANS = ("evidence", "glcu")
+# Kinds that learn from documents without label too.
+SEMI_SUPERVISED = ("hybrid", "evidence")
+# Documents that say along which axes the model is turned, at the most; and labelled
+# ones per dimension at the least, below which its own axes are the better ones.
+_AXES_DOCUMENTS = 4000
+_AXES_LABELS = 5
 
 
 class TopicClassifier:
@@ -47,8 +69,11 @@ class TopicClassifier:
         Turns counts into Gaussians or, as SMM does, into points.
     classifier : fitted classifier
         One of the `KINDS`, trained on the model's embeddings.
-    kind : {"glcu", "glc", "lr"}
+    kind : {"hybrid", "evidence", "glcu", "glc", "lr"}
         Its name in `KINDS`.
+    axes : ndarray of shape (n_components, n_components), optional
+        Axes along which the model is turned before it embeds, as columns: those in
+        which the within-class covariance is diagonal.
 
     Examples
     --------
@@ -57,16 +82,25 @@ class TopicClassifier:
     >>> labels = np.where(corpus.truth.train_embeddings[:, 0] > 0, "up", "down")
     >>> smm = BayesianSMM(5, max_iter=100, learning_rate=0.05, random_state=0)
     >>> smm = smm.fit(corpus.train.counts)
-    >>> topics = TopicClassifier.fit(smm, corpus.train.counts, labels, kind="glcu")
-    >>> q = smm.posterior(corpus.test.counts)
-    >>> topics.predict_log_proba(q).shape
+    >>> topics = TopicClassifier.fit(smm, corpus.train.counts, labels)
+    >>> q = topics.embed(corpus.test.counts)
+    >>> topics.predict_log_proba(q, corpus.test.counts).shape
     (100, 2)
     """
 
-    def __init__(self, model: CountModel, classifier: Any, kind: str) -> None:
+    def __init__(
+        self,
+        model: CountModel,
+        classifier: Any,
+        kind: str,
+        axes: Floats | None = None,
+    ) -> None:
         self.model = model
         self.classifier = classifier
         self.kind = kind
+        self.axes = axes
+        self._embedding = model if axes is None else turn_model(model, axes)
+        self._calibration: PredictionSets | None = None
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -78,9 +112,11 @@ class TopicClassifier:
         cls,
         model: CountModel,
         counts: Any,
-        labels: Sequence[str] | NDArray[Any],
+        labels: Sequence[str | None] | NDArray[Any],
         *,
-        kind: str = "glcu",
+        kind: str = "hybrid",
+        groups: Any = None,
+        times: Any = None,
     ) -> Self:
         """Embed documents by a fitted model and train a classifier on them.
 
@@ -89,40 +125,137 @@ class TopicClassifier:
         model : BayesianSMM, SMM or NVDM
             Fitted; it never sees the labels.
         counts : sparse matrix of shape (n_documents, n_features)
-            Word counts; or a GaussianPosterior, what the model returned for them.
+            Word counts; or, except for the hybrid, a GaussianPosterior, what the model
+            returned for them.
         labels : sequence of str
-            One per document.
-        kind : {"glcu", "glc", "lr"}
-            Which classifier; ``"glcu"`` needs a model that infers Gaussians.
+            One per document; for ``"hybrid"`` and ``"evidence"`` -1 or None where there
+            is none.
+        kind : {"hybrid", "evidence", "glcu", "glc", "lr"}
+            Which classifier; ``"evidence"`` and ``"glcu"`` need a model that infers
+            Gaussians. From counts, ``"hybrid"`` and ``"evidence"`` turn the model into
+            axes in which the within-class covariance is diagonal, if labels are enough
+            to tell, and are fast; from a posterior ``"evidence"`` uses the full
+            covariance.
+        groups, times : array-like of shape (n_documents,), optional
+            What the hybrid's cross-validation keeps apart, as for its `fit`.
         """
         check_choice("kind", kind, KINDS)
-        if kind == "glcu" and model.gives_points:
+        if kind in _ON_GAUSSIANS and model.gives_points:
             raise InputError(
-                f"the classifier glcu needs Gaussians, and {type(model).__name__} "
+                f"the classifier {kind} needs Gaussians, and {type(model).__name__} "
                 "gives points: use glc or lr"
             )
-        topics = cls(model, KINDS[kind](), kind)
+        if kind != "hybrid" and not (groups is None and times is None):
+            raise InputError(f"`groups` and `times` are for the hybrid, not for {kind}")
         given = isinstance(counts, GaussianPosterior)
+        if kind == "hybrid" and given:
+            raise InputError("the hybrid needs counts, and got a GaussianPosterior")
+        labels = np.asarray(labels)
+        axes = None
+        if kind in SEMI_SUPERVISED and not given and can_turn(model):
+            axes = _axes(model, counts, labels)
+        classifier = KINDS[kind]()
+        if kind == "evidence" and axes is not None:
+            classifier.set_params(covariance="diagonal")
+        topics = cls(model, classifier, kind, axes)
         embedded = counts if given else topics.embed(counts)
-        topics.classifier.fit(topics._features(embedded), np.asarray(labels))
+        features = topics._features(embedded, counts)
+        if kind == "hybrid":
+            short = shorten(as_counts(counts)[:])
+            options = {"groups": groups, "times": times}
+            options["shortened"] = short, topics.embed(short)
+            classifier.fit(features, labels, **options)
+        else:
+            classifier.fit(features, labels)
         return topics
 
     def embed(self, counts: Any) -> GaussianPosterior | NDArray[Any]:
         """Return the embeddings of documents: Gaussians, or points if it has those."""
         if self.model.gives_points:
             return self.model.transform(counts)
-        return self.model.posterior(counts)
+        return self._embedding.posterior(counts)
 
-    def predict_log_proba(self, posterior: GaussianPosterior | NDArray[Any]) -> Floats:
-        """Return log probabilities of the classes for what :meth:`embed` returned."""
-        features = self._features(posterior)
+    def predict_log_proba(
+        self, posterior: GaussianPosterior | NDArray[Any], counts: Any = None
+    ) -> Floats:
+        """Return log probabilities of the classes for what :meth:`embed` returned.
+
+        The hybrid needs the `counts` of the same documents as well.
+        """
+        features = self._features(posterior, counts)
         return np.asarray(self.classifier.predict_log_proba(features))
 
+    def predict(self, counts: Any, *, reject: float = 0.0) -> NDArray[Any]:
+        """Return the label of each document, None where it is not probable enough.
+
+        Parameters
+        ----------
+        counts : sparse matrix of shape (n_documents, n_features)
+            Word counts.
+        reject : float
+            Least probability of a label;
+            :meth:`~docsigma.classifiers.conformal.PredictionSets.reject_threshold` of
+            `calibration` chooses one by risk or coverage.
+        """
+        log_proba = self.predict_log_proba(self.embed(counts), counts)
+        winners = self.classes_[log_proba.argmax(axis=1)]
+        labels: NDArray[Any] = winners.astype(object)
+        labels[np.exp(log_proba.max(axis=1)) < reject] = None
+        return labels
+
+    def predict_uncertainty(
+        self, posterior: GaussianPosterior | NDArray[Any], counts: Any = None
+    ) -> Uncertainty:
+        """Return entropy, its epistemic part and typicality; as `predict_log_proba`."""
+        features = self._features(posterior, counts)
+        if self.kind == "hybrid":
+            found: Uncertainty = self.classifier.predict_uncertainty(features)
+            return found
+        if self.kind == "evidence" or not isinstance(posterior, GaussianPosterior):
+            return embedding_uncertainty(self.classifier, features)
+        return embedding_uncertainty(self.classifier, features, posterior)
+
+    def explain(self, counts: Any) -> list[Explanation]:
+        """Return which words, and how much of the embedding, spoke for each label.
+
+        For the hybrid only.
+        """
+        if self.kind != "hybrid":
+            raise InputError(
+                f"only the hybrid explains itself, and this is {self.kind}"
+            )
+        words = self.model.vocabulary_
+        names = None if words is None else words.words
+        pair = self._features(self.embed(counts), counts)
+        explained: list[Explanation] = self.classifier.explain(pair, names)
+        return explained
+
+    @property
+    def calibration(self) -> PredictionSets | None:
+        """Prediction sets: from :meth:`calibrate`, else the hybrid's held-out ones."""
+        if self._calibration is None and self.kind == "hybrid":
+            found: PredictionSets = self.classifier.calibration_
+            return found if len(found) else None
+        return self._calibration
+
+    def calibrate(self, counts: Any, labels: Any) -> Self:
+        """Learn prediction sets from labelled documents that were not trained on."""
+        counts = as_counts(counts)
+        log_proba = self.predict_log_proba(self.embed(counts), counts)
+        self._calibration = PredictionSets.calibrate(
+            np.exp(log_proba), labels, classes=self.classes_, n_tokens=counts.n_tokens
+        )
+        return self
+
     def _features(
-        self, embedded: GaussianPosterior | NDArray[Any]
-    ) -> GaussianPosterior | NDArray[Any]:
-        """Return what the classifier takes: Gaussians, or their means."""
-        if self.kind == "glcu" or not isinstance(embedded, GaussianPosterior):
+        self, embedded: GaussianPosterior | NDArray[Any], counts: Any = None
+    ) -> Any:
+        """Return what the classifier takes: Gaussians, their means, or with counts."""
+        if self.kind == "hybrid":
+            if counts is None:
+                raise InputError("the hybrid needs the documents' `counts` as well")
+            return counts, embedded
+        if self.kind in _ON_GAUSSIANS or not isinstance(embedded, GaussianPosterior):
             return embedded
         return embedded.mean
 
@@ -131,6 +264,10 @@ class TopicClassifier:
         embedding = self.model._pack()
         arrays = {f"embedding.{k}": v for k, v in embedding.arrays.items()}
         arrays |= {f"classifier.{k}": v for k, v in self._arrays().items()}
+        if self.axes is not None:
+            arrays["axes"] = self.axes
+        if self._calibration is not None:
+            arrays["calibration"] = self._calibration.to_array()
         config = {
             "classifier": {
                 "kind": self.kind,
@@ -145,8 +282,10 @@ class TopicClassifier:
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         c = self.classifier
+        if self.kind == "hybrid":
+            return pack_hybrid(c)
         if self.kind != "lr":
-            return {name: getattr(c, name) for name in _GAUSSIAN}
+            return {name: np.asarray(getattr(c, name)) for name in _fitted(self.kind)}
         return {
             "coef_": c.estimator_.coef_,
             "intercept_": c.estimator_.intercept_,
@@ -170,13 +309,41 @@ class TopicClassifier:
             own = _named(stored.arrays, "classifier.")
             if about["kind"] == "lr":
                 _restore_logistic(classifier, own)
+            elif about["kind"] == "hybrid":
+                restore_hybrid(classifier, own)
             else:
-                for name in _GAUSSIAN:
+                for name in _fitted(about["kind"]):
                     setattr(classifier, name, own[name])
         except (KeyError, TypeError) as error:
             raise InputError(f"{folder}/config.json is damaged: {error}") from error
         model = restore_model(stored_model, folder)
-        return cls(model, classifier, about["kind"])
+        topics = cls(model, classifier, about["kind"], stored.arrays.get("axes"))
+        if "calibration" in stored.arrays:
+            topics._calibration = PredictionSets(*stored.arrays["calibration"])
+        return topics
+
+
+def _fitted(kind: str) -> tuple[str, ...]:
+    """Return the names of a Gaussian classifier's fitted arrays."""
+    return EVIDENCE if kind == "evidence" else _GAUSSIAN
+
+
+def _axes(model: CountModel, counts: Any, labels: Any) -> Floats | None:
+    """Return the within-class axes of a model's embeddings, from some documents.
+
+    None if too few of them have labels.
+    """
+    y = np.asarray(labels)
+    found = SemiSupervisedLabels.check(y, counts.shape[0])
+    rows = found.labels.kept
+    if len(rows) < _AXES_LABELS * model.n_components:
+        return None
+    if len(rows) > _AXES_DOCUMENTS:
+        chosen = np.random.default_rng(0).permutation(len(rows))[:_AXES_DOCUMENTS]
+        rows = np.sort(rows[chosen])
+    some = TrainingLabels.check(y[rows], len(rows), min_classes=1)
+    means = model.posterior(counts[rows]).mean
+    return within_class_axes(means, some, np.ones(len(rows)))
 
 
 def _with_current_names(about: dict[str, Any]) -> dict[str, Any]:

@@ -149,7 +149,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         unlabelled_weight: Any = "auto",
         priors: Any = "empirical",
         prior_precision: float = 10.0,
-        tol: float = 1e-3,
+        tol: float = 1e-2,
         max_iter: int = 500,
         random_state: int = 0,
         device: str = "auto",

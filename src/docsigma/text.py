@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -22,7 +23,7 @@ from docsigma.models.topics import cluster_documents
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
@@ -97,6 +98,9 @@ class DocumentEmbedder(
         Words to leave out.
     ngram_range : tuple of two ints, default=(1, 1)
         Count single words, pairs, ...
+    tokenizer : {"jieba", "janome", "pythainlp"}, function or None, default=None
+        Cuts texts into words where no spaces do: Chinese, Japanese, Thai, or a
+        function from a text to its words. A saved model keeps its name only.
     model : estimator, default=None
         What learns from the counts; None means a :class:`~docsigma.BayesianSMM`. Its
         parameters stay as they are, except for those that have a name here.
@@ -139,6 +143,7 @@ class DocumentEmbedder(
         max_features: int | None = None,
         stop_words: str | list[str] | None = None,
         ngram_range: tuple[int, int] = (1, 1),
+        tokenizer: str | Callable[[str], Iterable[str]] | None = None,
         model: BaseEstimator | None = None,
         output: str = "mean",
         device: str = "auto",
@@ -151,6 +156,7 @@ class DocumentEmbedder(
         self.max_features = max_features
         self.stop_words = stop_words
         self.ngram_range = ngram_range
+        self.tokenizer = tokenizer
         self.model = model
         self.output = output
         self.device = device
@@ -185,6 +191,7 @@ class DocumentEmbedder(
             max_features=self.max_features,
             stop_words=self.stop_words,
             ngram_range=self.ngram_range,
+            tokenizer=self.tokenizer,
         )
         model = BayesianSMM() if self.model is None else clone(self.model)
         names = {"n_components", "output", "device", "random_state", "verbose"}
@@ -246,15 +253,31 @@ class DocumentEmbedder(
         self.model_.save(folder)
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Read a folder that :meth:`save` or ``docsigma fit`` wrote."""
+    def load(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        tokenizer: Callable[[str], Iterable[str]] | None = None,
+    ) -> Self:
+        """Read a folder that :meth:`save` or ``docsigma fit`` wrote.
+
+        A `tokenizer` that was a function is passed again: a folder holds no code.
+        """
         model = load_model(folder)
         if model.vocabulary_ is None:
             raise InputError(
                 f"the model in {folder} does not know its words: it can embed counts "
                 "but no texts"
             )
-        embedder = cls(model.n_components, output=model.output, device=model.device)
+        if tokenizer is not None:
+            words = replace(model.vocabulary_, tokenizer=tokenizer)
+            model.set_vocabulary(words)
+        embedder = cls(
+            model.n_components,
+            tokenizer=model.vocabulary_.tokenizer,
+            output=model.output,
+            device=model.device,
+        )
         embedder.model_ = model
         return embedder
 

@@ -71,6 +71,13 @@ class CountingOptions:
     stop_words: Annotated[
         str | None, option("`english` leaves out its stop words.")
     ] = None
+    tokenizer: Annotated[
+        str | None,
+        option(
+            "Cuts words where no spaces do: jieba (Chinese), janome (Japanese) or "
+            "pythainlp (Thai), after pip install of it."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)

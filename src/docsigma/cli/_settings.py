@@ -13,7 +13,7 @@ from docsigma.exceptions import InputError
 # Names of the command line where they differ from the estimator's.
 ALIASES = {"components": "n_components", "draws": "n_draws", "seed": "random_state"}
 COUNTING = {"min_df", "max_df", "max_features", "lowercase", "stop_words"}
-COUNTING |= {"token_pattern", "ngram_range", "strip_accents"}
+COUNTING |= {"token_pattern", "ngram_range", "strip_accents", "tokenizer"}
 
 
 @dataclass(frozen=True)

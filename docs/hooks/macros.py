@@ -14,7 +14,6 @@ import json
 import textwrap
 import types
 import typing
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +104,9 @@ def command(name: str) -> str:
 def _describe(parameter: Any, kind: str) -> dict[str, Any]:
     """Return name, help and default of an argument or option."""
     default = parameter.default
-    if default is None:
-        default = _fit_defaults().get(parameter.name)
+    # Some say in words what is used if they are not given.
+    if isinstance(getattr(parameter, "show_default", None), str):
+        default = parameter.show_default
     if parameter.param_type_name == "argument":
         shown = parameter.metavar or parameter.name.upper()
         if not (parameter.required or shown.startswith("[")):
@@ -134,21 +134,6 @@ def _kind(hint: Any) -> str:
     if isinstance(hint, enum.EnumType):
         return "/".join(str(member.value) for member in hint)
     return KINDS[hint]
-
-
-@cache
-def _fit_defaults() -> dict[str, Any]:
-    """Return what `fit` uses where neither flag nor file has it: the estimator's."""
-    from docsigma import BayesianSMM, Vocabulary
-    from docsigma.cli._settings import ALIASES
-
-    flags = {parameter: flag for flag, parameter in ALIASES.items()}
-    return {
-        flags.get(name, name): parameter.default
-        for function in (Vocabulary.fit_count, BayesianSMM)
-        for name, parameter in inspect.signature(function).parameters.items()
-        if parameter.default is not inspect.Parameter.empty
-    }
 
 
 def _read(file: Path) -> dict[str, Any]:

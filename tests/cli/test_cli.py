@@ -285,7 +285,7 @@ def test_unwritable_outputs_are_refused_before_any_work(
     sentence = refuse(capsys, "fit", documents, "--out", tmp_path / "thesis")
     assert "not a docsigma folder" in sentence
     sentence = refuse(capsys, "embed", model, documents, "--out", tmp_path / "e.xlsx")
-    assert ".parquet, .npz, .jsonl" in sentence
+    assert ".parquet, .csv, .npz, .jsonl" in sentence
 
 
 def _folder(path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,31 @@ class Settings:
     counting: dict[str, Any]
 
 
+def _from_tune(path: Path) -> dict[str, Any]:
+    """Return the settings in a file that `tune` wrote."""
+    try:
+        report = json.loads(path.read_text("utf-8"))
+        values = dict(report["parameters"])
+        weights = values.pop("weights")
+        values["solver"] = report["solver"]
+    except FileNotFoundError as error:
+        raise InputError(f"there is no file {path}") from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path} is not what `docsigma tune` writes: a .json of settings needs its "
+            "`parameters` and `solver`; others are .toml"
+        ) from error
+    if weights != "none":
+        raise InputError(
+            f"{path} was tuned for weighted tokens ({weights}), which `fit` does not "
+            "have: tune with --weights none, or use TokenWeights in Python"
+        )
+    return values
+
+
 def _from_file(path: Path) -> dict[str, Any]:
+    if path.suffix == ".json":
+        return _from_tune(path)
     try:
         with path.open("rb") as handle:
             return tomllib.load(handle)
@@ -35,7 +60,7 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 
 def read_settings(flags: dict[str, Any], config: Path | None) -> Settings:
-    """Merge flags and a TOML file; a flag that is None was not given."""
+    """Merge flags and a file of settings; a flag that is None was not given."""
     from docsigma.models import BayesianSMM
 
     known = set(inspect.signature(BayesianSMM).parameters)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from docsigma.cli import _common
+from docsigma.cli import _common, _counted
 from docsigma.cli._common import option
 from docsigma.cli._tables import Blocks, check_table, write_table
 from docsigma.exceptions import InputError
@@ -72,7 +72,7 @@ def fit(
 def predict(
     clf: ClassifierFolder,
     docs: _common.DocumentsArgument,
-    out: Annotated[Path, option("File: .parquet, .npz or .jsonl.")],
+    out: Annotated[Path, option("File to write: .parquet, .csv, .npz or .jsonl.")],
     *,
     reader: _common.DocumentOptions,
     force: _common.Force = False,
@@ -136,7 +136,7 @@ def predict(
 def evaluate(
     clf: ClassifierFolder,
     docs: _common.DocumentsArgument,
-    plots: Annotated[Path | None, option("Folder for plots.")] = None,
+    plots: Annotated[Path | None, option("Folder for plots.", "none are drawn")] = None,
     *,
     reader: _common.DocumentOptions,
     as_json: _common.JsonFlag = False,
@@ -169,7 +169,7 @@ def evaluate(
             f"{len(classifier.classes_)} classes"
         )
     chosen, labels = labelled[known], labels[known]
-    size = len(chosen) if source.counts.in_memory else _common.BLOCK
+    size = len(chosen) if source.counts.in_memory else _counted.BLOCK
     log_proba = np.concatenate(
         [
             classifier.predict_log_proba(classifier.embed(source.counts[some]))

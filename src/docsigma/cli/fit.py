@@ -177,6 +177,7 @@ def fit(
         raise typer.Exit(130)
     if words is not None:
         model.set_vocabulary(words)
+    model.trained_on_["corpus"] = corpus
     model.save(out)
     checkpoint.unlink(missing_ok=True)
     last = model.history_[-1]

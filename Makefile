@@ -4,7 +4,9 @@
 #   make test-portable    numerical tests as other processors would run them
 #   make setup lint docs bench clean
 
-PYTHON ?= python3.11
+# The newest that is here goes first; one that the pinned torch has no wheel for is passed
+# over. PYTHON=python3.12 takes that one alone.
+PYTHON ?= python3.13 python3.12 python3.11 python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -27,10 +29,14 @@ PORTABLE := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml paper/pyproject.toml constraints.txt
-	@command -v $(PYTHON) >/dev/null || { echo "docsigma needs Python 3.11 or newer; set PYTHON=..." >&2; exit 2; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	@for python in $(PYTHON); do \
+		$$python -c "import sys; sys.exit(sys.version_info < (3, 11))" 2>/dev/null || continue; \
+		$$python -m venv $(VENV) >/dev/null 2>&1 || continue; \
+		$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip && \
+		$(BIN)/python -m pip install --quiet --constraint constraints.txt torch && \
+		$(BIN)/python --version && exit 0; \
+		echo "$$python: not with this torch" >&2; rm -rf $(VENV); \
+	done; echo "docsigma needs Python 3.11 or newer, with venv: tried $(PYTHON)" >&2; exit 2
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all]" --editable ./paper --group dev
 	touch $(STAMP)
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from docsigma.posterior import GaussianPosterior as GaussianPosterior
     from docsigma.text import DocumentEmbedder as DocumentEmbedder
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 wait_passively()
 

@@ -6,6 +6,7 @@ import inspect
 import json
 import tomllib
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,16 @@ def read_settings(flags: dict[str, Any], config: Path | None) -> Settings:
     values = {ALIASES.get(k, k).replace("-", "_"): v for k, v in values.items()}
     for name in values:
         if name not in known | COUNTING:
-            names = ", ".join(sorted(known | COUNTING))
-            raise InputError(f"{config} has an unknown key {name!r}; known are {names}")
+            alike = get_close_matches(name, known | COUNTING | set(ALIASES), 1)
+            hint = (
+                f"did you mean {alike[0]!r}?"
+                if alike
+                else (
+                    "known are the options of `docsigma fit` and the parameters of "
+                    "BayesianSMM"
+                )
+            )
+            raise InputError(f"{config} has an unknown key {name!r}: {hint}")
     for name, value in flags.items():
         if value is not None:
             values[ALIASES.get(name, name)] = value

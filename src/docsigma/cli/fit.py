@@ -143,6 +143,8 @@ def fit(
     from docsigma.counts import as_counts
     from docsigma.models import BayesianSMM
 
+    if checkpoint_every is not None:
+        _common.check_positive("--checkpoint-every", checkpoint_every)
     settings = read_settings(asdict(flags) | asdict(words_to_keep), config)
     settings.model.setdefault("random_state", 0)
     inputs = (corpus, config, reader.vocabulary)

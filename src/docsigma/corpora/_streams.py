@@ -154,5 +154,5 @@ def _decoded_lines(
     except UnicodeError as error:
         # Decoded in blocks: the byte of the line is not known.
         raise InputError(
-            f"{path}, after line {number}: not {encoding} ({error})"
+            f"{path}, line {number + 1} or after it: not {encoding} ({error})"
         ) from error

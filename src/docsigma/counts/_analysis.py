@@ -51,6 +51,11 @@ def build_analyzer(settings: Mapping[str, Any]) -> Callable[[str], list[str]]:
         if not all(isinstance(word, str) for word in stop_words):
             raise InputError(f"`stop_words` must be strings, got {stop_words!r:.80}")
         stop_words = list(stop_words)
+    elif stop_words not in {None, "english"}:
+        raise InputError(
+            f"`stop_words` must be `english`, or in Python a list of words, got "
+            f"{stop_words!r:.80}"
+        )
     ranged = len(ngram_range) == 2 and all(isinstance(n, int) for n in ngram_range)
     if not ranged or not 1 <= ngram_range[0] <= ngram_range[1]:
         raise InputError(

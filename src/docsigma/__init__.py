@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from docsigma.classifiers import (
         GaussianLinearClassifier as GaussianLinearClassifier,
     )
-    from docsigma.classifiers import TopicClassifier as TopicClassifier
     from docsigma.classifiers import (
         UncertainGaussianClassifier as UncertainGaussianClassifier,
     )
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from docsigma.models import load_model as load_model
     from docsigma.posterior import GaussianPosterior as GaussianPosterior
     from docsigma.text import DocumentEmbedder as DocumentEmbedder
+    from docsigma.text import TopicClassifier as TopicClassifier
 
 __version__ = "0.2.0"
 
@@ -54,7 +54,7 @@ _HOME = {
     "InputError": "docsigma.exceptions",
     "Perplexity": "docsigma.metrics",
     "TokenWeights": "docsigma.counts",
-    "TopicClassifier": "docsigma.classifiers",
+    "TopicClassifier": "docsigma.text",
     "UncertainGaussianClassifier": "docsigma.classifiers",
     "Vocabulary": "docsigma.counts",
     "load_corpus": "docsigma.corpora",

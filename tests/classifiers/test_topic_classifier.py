@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from docsigma import BayesianSMM, InputError, TopicClassifier, load_corpus
+from docsigma import BayesianSMM, InputError, load_corpus
+from docsigma.classifiers import CountsClassifier
 
 
 @pytest.fixture(scope="module")
@@ -19,9 +20,9 @@ def setting():
 @pytest.mark.parametrize("kind", ["glc", "glcu", "lr"])
 def test_loading_gives_the_same_probabilities(setting, tmp_path, kind):
     model, corpus, labels = setting
-    topics = TopicClassifier.fit(model, corpus.train.counts, labels, kind=kind)
+    topics = CountsClassifier.fit(model, corpus.train.counts, labels, kind=kind)
     topics.save(tmp_path / "clf")
-    back = TopicClassifier.load(tmp_path / "clf")
+    back = CountsClassifier.load(tmp_path / "clf")
     q = back.model.posterior(corpus.test.counts)
     np.testing.assert_array_equal(back.classes_, topics.classes_)
     np.testing.assert_allclose(
@@ -31,24 +32,24 @@ def test_loading_gives_the_same_probabilities(setting, tmp_path, kind):
 
 def test_counts_and_their_posterior_train_the_same(setting):
     model, corpus, labels = setting
-    one = TopicClassifier.fit(model, corpus.train.counts, labels)
+    one = CountsClassifier.fit(model, corpus.train.counts, labels)
     q = model.posterior(corpus.train.counts)
-    other = TopicClassifier.fit(model, q, labels)
+    other = CountsClassifier.fit(model, q, labels)
     np.testing.assert_array_equal(one.classifier.means_, other.classifier.means_)
 
 
 def test_unknown_kinds_are_refused(setting):
     model, corpus, labels = setting
     with pytest.raises(InputError, match="one of glc, glcu, lr, got 'svm'"):
-        TopicClassifier.fit(model, corpus.train.counts, labels, kind="svm")
+        CountsClassifier.fit(model, corpus.train.counts, labels, kind="svm")
 
 
 def test_a_damaged_classifier_is_one_sentence(setting, tmp_path):
     model, corpus, labels = setting
     folder = tmp_path / "clf"
-    TopicClassifier.fit(model, corpus.train.counts, labels).save(folder)
+    CountsClassifier.fit(model, corpus.train.counts, labels).save(folder)
     config = json.loads((folder / "config.json").read_text("utf-8"))
     config["classifier"]["parameters"]["uncertainty"] = "rows"
     (folder / "config.json").write_text(json.dumps(config), "utf-8")
     with pytest.raises(InputError, match="config.json is damaged: .*'uncertainty'"):
-        TopicClassifier.load(folder)
+        CountsClassifier.load(folder)

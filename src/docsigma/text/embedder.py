@@ -1,4 +1,4 @@
-"""Raw text in: the embedder and the classifier that take strings."""
+"""Texts in, Gaussians out."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
 from docsigma.models import BayesianSMM, load_model
 from docsigma.models.topics import cluster_documents
+from docsigma.text._texts import as_texts
 
 if TYPE_CHECKING:
     import os
@@ -38,46 +39,6 @@ class Topic(NamedTuple):
     size: int
     words: list[str]
     documents: list[str]
-
-
-def as_texts(texts: Iterable[object]) -> list[str]:
-    """Return a column of texts as a list.
-
-    Parameters
-    ----------
-    texts : list, tuple or array of str, or a column of pandas, polars or Arrow
-        The documents.
-
-    Raises
-    ------
-    InputError
-        If it is one string or a table, or an entry is missing or no string; the
-        sentence names the row.
-
-    Examples
-    --------
-    >>> as_texts(np.array(["sun", "rain"]))
-    ['sun', 'rain']
-    """
-    kind = type(texts).__name__
-    if getattr(texts, "ndim", 1) != 1 or hasattr(texts, "columns"):
-        raise InputError(
-            f"`texts` must be one column of strings, got a {kind} of several: pick "
-            'one, as in table["text"]'
-        )
-    if isinstance(texts, (str, bytes)) or not hasattr(texts, "__iter__"):
-        raise InputError(f"`texts` must be a list or a column of strings, got {kind}")
-    for method in ("to_pylist", "to_list", "tolist"):
-        if hasattr(texts, method):
-            texts = getattr(texts, method)()
-            break
-    found = []
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            given = "nothing" if text is None or text != text else type(text).__name__
-            raise InputError(f"row {row} of `texts` must be a string, got {given}")
-        found.append(text)
-    return found
 
 
 class DocumentEmbedder(
@@ -263,7 +224,16 @@ class DocumentEmbedder(
 
         A `tokenizer` that was a function is passed again: a folder holds no code.
         """
-        model = load_model(folder)
+        return cls._of(load_model(folder), folder, tokenizer)
+
+    @classmethod
+    def _of(
+        cls,
+        model: CountModel,
+        folder: str | os.PathLike[str],
+        tokenizer: Callable[[str], Iterable[str]] | None,
+    ) -> Self:
+        """Make the embedder of a model that was read from `folder`."""
         if model.vocabulary_ is None:
             raise InputError(
                 f"the model in {folder} does not know its words: it can embed counts "

@@ -46,6 +46,7 @@ demo: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md Makefile docs src paper tests benchmarks
 	$(BIN)/lint-imports --no-logo
 
 types: $(STAMP)

@@ -14,19 +14,25 @@ import re
 import shlex
 import shutil
 import tempfile
+import textwrap
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-_FENCE = re.compile(r"^```(console|python) run\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# A fence may be indented, as in a tab.
+_FENCE = re.compile(
+    r"^( *)```(console|python) run\n(.*?)^\1```$", re.MULTILINE | re.DOTALL
+)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Put the output of every run of a page into the page."""
-    fences = [(match[1], match[2]) for match in _FENCE.finditer(markdown)]
+    fences = [
+        (match[2], textwrap.dedent(match[3])) for match in _FENCE.finditer(markdown)
+    ]
     results = iter(_run_page(tuple(fences)))
-    return _FENCE.sub(lambda _: next(results), markdown)
+    return _FENCE.sub(lambda m: textwrap.indent(next(results), m[1]), markdown)
 
 
 @cache

@@ -124,7 +124,8 @@ class TopicClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Iterable[object]) -> NDArray[Any]:
         """Return the probability of each class for each document."""
-        return np.exp(self.predict_log_proba(X))
+        proba: NDArray[Any] = np.exp(self.predict_log_proba(X))
+        return proba
 
     def predict_log_proba(self, X: Iterable[object]) -> NDArray[Any]:
         """Return the log probability of each class for each document."""

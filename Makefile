@@ -2,7 +2,7 @@
 #   make demo    fit, embed and plot the embedded corpus (a minute or two)
 #   make test    lint, types, tests, documentation
 #   make test-portable    numerical tests as other processors would run them
-#   make setup lint docs bench clean
+#   make setup lint docs bench figures clean
 
 # The newest that is here goes first; one that the pinned torch has no wheel for is passed
 # over. PYTHON=python3.12 takes that one alone.
@@ -24,7 +24,7 @@ NUMERICAL := tests/kernels tests/estep tests/trainers tests/optimizers tests/par
 PORTABLE := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
 	MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=1
 
-.PHONY: setup demo test test-portable lint types unit browser docs bench clean
+.PHONY: setup demo test test-portable lint types unit browser docs bench figures clean
 
 setup: $(STAMP)
 
@@ -74,6 +74,10 @@ test-portable: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/primitive.py
+
+# Every figure of the README and the pages, from the results that are here.
+figures: $(STAMP)
+	$(BIN)/python benchmarks/figures.py
 
 clean:
 	rm -rf $(VENV) site $(DEMO) .pytest_cache .mypy_cache .ruff_cache

@@ -197,12 +197,15 @@ def test_links_of_files_outside_the_site_lead_somewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if blocks(p, "python")], ids=lambda page: page.stem
+    "page",
+    [p for p in [ROOT / "README.md", *PAGES] if blocks(p, "python")],
+    ids=lambda page: page.stem,
 )
 def test_python_on_the_page_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(DOCS / "examples", tmp_path, dirs_exist_ok=True)
+    shutil.copytree(DOCS / "examples", tmp_path / "docs" / "examples")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DOCSIGMA_DATA", raising=False)
     namespace: dict[str, object] = {}

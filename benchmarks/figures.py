@@ -1,9 +1,9 @@
 """Draw every figure of the README and the pages again, from what is in the repository.
 
 Those of measurements are drawn from their files in `results/` and
-`benchmarks/results/`: nothing is measured again. Those of the demo train its model, which
-takes a minute or two. `docs/images/architecture.svg` is drawn by hand, and the notebooks
-draw their own when the site is built.
+`benchmarks/results/`: nothing is measured again. Those of the demo train its model,
+which takes a minute or two. `docs/images/architecture.svg` is drawn by hand, and the
+notebooks draw their own when the site is built.
 
     python benchmarks/figures.py
 """

@@ -2,7 +2,8 @@
 
 A fence ``console run`` holds `docsigma` commands, one a line after ``$``; a fence
 ``python run`` holds Python. The runs of a page share one folder, which starts with
-the files of ``docs/examples``, and one Python namespace.
+the files of ``docs/examples``, and one Python namespace. Notebooks are run by
+mkdocs-jupyter; what their pages would load from the network is left out.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ from pathlib import Path
 from typing import Any
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+# Scripts of nbconvert that load formulas and diagrams from elsewhere.
+_REMOTE = re.compile(
+    r"<script(?:(?!</script>).)*?(?:cdnjs|MathJax)(?:(?!</script>).)*</script>",
+    re.DOTALL,
+)
 # A fence may be indented, as in a tab.
 _FENCE = re.compile(
     r"^( *)```(console|python) run\n(.*?)^\1```$", re.MULTILINE | re.DOTALL
@@ -33,6 +39,13 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     ]
     results = iter(_run_page(tuple(fences)))
     return _FENCE.sub(lambda m: textwrap.indent(next(results), m[1]), markdown)
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Leave out of a notebook's page what it would load from the network."""
+    if not page.file.src_uri.endswith(".ipynb"):
+        return output
+    return _REMOTE.sub("", output).replace('<script src=""> </script>', "")
 
 
 @cache

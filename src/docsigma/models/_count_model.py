@@ -15,7 +15,7 @@ from sklearn.base import (
 )
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from docsigma._devices import check_memory, choose_device
 from docsigma.counts import Vocabulary

@@ -70,7 +70,7 @@ def test_another_case_of_a_column_is_hinted_at(tmp_path, suffix):
         import pyarrow.parquet as pq
 
         pq.write_table(pa.table({"Text": ["sun"]}), file)
-    with pytest.raises(InputError, match="`Text` is not `text`, name the column as"):
+    with pytest.raises(InputError, match="set `text_column` to `Text`"):
         read_documents(file)
     assert read_documents(file, text_column="Text").texts
 
@@ -138,7 +138,7 @@ def test_the_command_line_reads_such_tables(tmp_path, capsys, model):
     assert "semicolons" in said
     flags = ("--delimiter", ";", "--encoding", "cp1252")
     said = refuse(capsys, "embed", model, file, "--out", out, *flags)
-    assert "`Text` is not `text`" in said
+    assert "set `text_column` to `Text`" in said
     assert not out.exists()
     columns = ("--text-column", "Text", "--label-column", "Label", "--id-column", "Id")
     succeed(capsys, "embed", model, file, "--out", out, *flags, *columns)

@@ -215,7 +215,7 @@ def labelled_rows(
     if not rows:
         raise InputError(
             f"{name} has no labels: none of its {n_documents} documents has a value in "
-            "the column of labels or is in a subfolder"
+            "the column of labels (--label-column) or is in a subfolder"
         )
     if len(rows) < n_documents:
         typer.echo(

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    # Columns to read, and whether each must be there.
-    Wanted = Mapping[str, bool]
+    # Columns to read; those that must be there with the name of their parameter.
+    Wanted = Mapping[str, str]
 
 
 Row = tuple[int, dict[str, object]]
@@ -190,12 +190,12 @@ def check_columns(
     where: str, found: Sequence[str], wanted: Wanted, hint: str = ""
 ) -> None:
     """Refuse a table without a column that is wanted and must be there."""
-    for column, required in wanted.items():
-        if not required or column in found:
+    for column, parameter in wanted.items():
+        if not parameter or column in found:
             continue
         alike = [name for name in found if name.strip().lower() == column.lower()]
         if alike and not hint:
-            hint = f": `{alike[0]}` is not `{column}`, name the column as it is written"
+            hint = f": set `{parameter}` to `{alike[0]}`"
         raise InputError(f"{where}: no column `{column}`, found {named(found)}{hint}")
 
 

@@ -177,10 +177,10 @@ def iter_documents(
         )
     columns: Columns = (text_column, label_column, id_column)
     # A column that the user has named must be there.
-    wanted = {text_column: True}
+    wanted = {text_column: "text_column"}
     for column, usual in ((label_column, "label"), (id_column, "id")):
         if column is not None:
-            wanted[column] = wanted.get(column, False) or column != usual
+            wanted.setdefault(column, f"{usual}_column" if column != usual else "")
     mark = _check_delimiter(delimiter, file, suffix if not is_folder else "")
     if is_folder:
         # The columns of a table do not matter to a folder.
@@ -258,7 +258,9 @@ def _blocks(
     for number, row in rows:
         text = row.get(text_column)
         if not isinstance(text, str):
-            check_columns(f"{path}, {unit} {number}", list(row), {text_column: True})
+            check_columns(
+                f"{path}, {unit} {number}", list(row), {text_column: "text_column"}
+            )
             kind = type(text).__name__
             raise refuse(f"column `{text_column}` must be a string, got {kind}")
         labels.append(value(label_column))

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from docsigma.classifiers import (
         CrossValidatedLogisticRegression as CrossValidatedLogisticRegression,
     )
+    from docsigma.classifiers import EvidenceClassifier as EvidenceClassifier
     from docsigma.classifiers import (
         GaussianLinearClassifier as GaussianLinearClassifier,
     )
+    from docsigma.classifiers import HybridClassifier as HybridClassifier
     from docsigma.classifiers import (
         UncertainGaussianClassifier as UncertainGaussianClassifier,
     )
@@ -48,9 +50,11 @@ _HOME = {
     "CrossValidatedLogisticRegression": "docsigma.classifiers",
     "DocumentEmbedder": "docsigma.text",
     "Documents": "docsigma.corpora",
+    "EvidenceClassifier": "docsigma.classifiers",
     "GaussianLinearClassifier": "docsigma.classifiers",
     "GaussianPosterior": "docsigma.posterior",
     "GaussianPrior": "docsigma.gaussian_prior",
+    "HybridClassifier": "docsigma.classifiers",
     "InputError": "docsigma.exceptions",
     "Perplexity": "docsigma.metrics",
     "TokenWeights": "docsigma.counts",

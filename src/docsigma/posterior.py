@@ -269,6 +269,53 @@ class GaussianPosterior:
         joined = {n: np.concatenate([arrays[n] for arrays in rows]) for n in names}
         return cls(**joined, prior=_common_prior(parts))
 
+    def pool(self, groups: ArrayLike | None = None) -> GaussianPosterior:
+        r"""Join the pieces of one document, or of several.
+
+        Pieces share the document's embedding: their likelihoods multiply, and the prior
+        counts once. Documents that only share a topic are no pieces of one: see
+        :meth:`EvidenceClassifier.same_topic_log_ratio`.
+
+        Parameters
+        ----------
+        groups : array of shape (n_documents,), default=None
+            The document of each piece, all one if None; the result is sorted by it.
+
+        Examples
+        --------
+        >>> prior = GaussianPrior.isotropic(1.0, n_components=1)
+        >>> pieces = GaussianPosterior([[1.0], [1.0]], [[0.5], [0.5]], prior=prior)
+        >>> pieces.pool().mean.round(3).tolist()
+        [[1.333]]
+        """
+        prior = self.require_prior()
+        rows = np.zeros(len(self)) if groups is None else np.asarray(groups)
+        check_shape("groups", rows, (len(self),))
+        names, codes = np.unique(rows, return_inverse=True)
+        once = np.bincount(codes)[:, None] - 1
+        away = self.mean.astype(np.float64) - prior.mean
+
+        def add(values: Array) -> Array:
+            sums = np.zeros((len(names), *values.shape[1:]))
+            np.add.at(sums, codes, values)
+            return sums
+
+        pooled: dict[str, Any] = {"prior": prior}
+        if self.n_tokens is not None:
+            pooled["n_tokens"] = add(self.n_tokens)
+        if self.covariance is None and prior.form != "full":
+            precision = 1 / self.variance.astype(np.float64)
+            total = add(precision) - once * prior.precision_diagonal()
+            pooled["variance"] = 1 / total
+            mean = add(precision * away) / total
+        else:
+            precision = np.linalg.inv(self._full_covariance().astype(np.float64))
+            total = add(precision) - once[:, :, None] * prior.precision_matrix()
+            pooled["covariance"] = np.linalg.inv(total)
+            linear = add(np.einsum("dij,dj->di", precision, away))
+            mean = np.einsum("dij,dj->di", pooled["covariance"], linear)
+        return GaussianPosterior(mean + prior.mean, **pooled)
+
     def _full_covariance(self) -> Array:
         if self.covariance is not None:
             return self.covariance

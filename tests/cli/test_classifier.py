@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
     return root
 
 
-@pytest.mark.parametrize("kind", ["glcu", "glc", "lr"])
+@pytest.mark.parametrize("kind", ["hybrid", "evidence", "glcu", "glc", "lr"])
 def test_fit_evaluate_predict_one_after_the_other(folder, tmp_path, capsys, kind):
     clf = tmp_path / "clf"
     fitted = json.loads(
@@ -56,8 +56,10 @@ def test_fit_evaluate_predict_one_after_the_other(folder, tmp_path, capsys, kind
     assert fitted["n_classes"] == 3
     evaluate = ("classifier", "evaluate", clf, folder / "test.jsonl")
     report = json.loads(succeed(capsys, *evaluate, "--json"))
-    fields = {"accuracy", "cross_entropy", "brier", "ece", "n_documents"}
+    fields = {"accuracy", "cross_entropy", "brier", "ece", "n_documents", "macro_f1"}
     assert fields <= set(report)
+    assert set(report["per_class"]) == set(TOPICS)
+    assert ("coverage" in report) == (kind == "hybrid")
     assert report["n_documents"] == 30
     assert report["accuracy"] > 90
     assert "cross-entropy" in succeed(capsys, *evaluate)
@@ -72,10 +74,51 @@ def test_fit_evaluate_predict_one_after_the_other(folder, tmp_path, capsys, kind
         total = sum(row[name] for name in names)
         assert total == pytest.approx(1.0)
         assert row["label"] == max(TOPICS, key=lambda n: row[f"probability[{n}]"])
+        assert row["predicted"] == row["label"]
+        assert row["epistemic"] >= 0
+        assert np.isfinite(row["typicality"])
+        assert ("prediction_set" in row) == (kind == "hybrid")
         assert row["total_variance"] > 0
         assert row["entropy"] >= 0
     right = np.mean([row["id"].startswith(row["label"]) for row in rows])
     assert 100 * right == pytest.approx(report["accuracy"])
+
+
+def test_sets_are_calibrated_on_documents_of_their_own(folder, tmp_path, capsys):
+    clf, out = tmp_path / "clf", tmp_path / "labels.jsonl"
+    fit = ("classifier", "fit", folder / "model", folder / "train.jsonl")
+    succeed(
+        capsys,
+        *(*fit, "--kind", "glc", "--out", clf),
+        *("--calibration", folder / "test.jsonl"),
+    )
+    predict = ("classifier", "predict", clf, folder / "test.jsonl", "--out", out)
+    succeed(capsys, *predict, "--coverage", "0.8")
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    held = [row["id"].rstrip("0123456789") in row["prediction_set"] for row in rows]
+    # The documents are those that the sets were calibrated on.
+    assert np.mean(held) >= 0.8
+    evaluate = ("classifier", "evaluate", clf, folder / "test.jsonl", "--json")
+    report = json.loads(succeed(capsys, *evaluate, "--coverage", "0.8"))
+    assert report["coverage"] == pytest.approx(np.mean(held))
+    sentence = refuse(capsys, *predict, "--force", "--coverage", "90")
+    assert "--coverage must be between 0 and 1, got 90" in sentence
+
+
+def test_documents_without_a_label_help_the_hybrid(folder, tmp_path, capsys):
+    rows = [json.loads(x) for x in (folder / "train.jsonl").read_text().splitlines()]
+    for row in rows[6:]:
+        row["label"] = None
+    train, clf = write(tmp_path / "few.jsonl", rows), tmp_path / "clf"
+    fit = ("classifier", "fit", folder / "model", train, "--out", clf, "--json")
+    code, out, err = run(capsys, *fit)
+    assert code == 0
+    expected = "docsigma: 6 of 60 documents have a label: the rest help, unlabelled\n"
+    assert err == expected
+    report = json.loads(out)
+    assert (report["n_documents"], report["n_unlabelled"]) == (6, 54)
+    evaluate = ("classifier", "evaluate", clf, folder / "test.jsonl", "--json")
+    assert json.loads(succeed(capsys, *evaluate))["accuracy"] > 90
 
 
 def test_plots_are_written(folder, tmp_path, capsys):
@@ -121,7 +164,7 @@ def test_bad_input_gets_one_sentence(folder, tmp_path, capsys):
     one = write(tmp_path / "one.jsonl", [{"text": "cats dogs", "label": "pets"}] * 3)
     assert "class" in refuse(capsys, *fit, one, "--out", out)
     arguments = (*fit, folder / "train.jsonl", "--out", out)
-    assert "glc, glcu, lr" in refuse(capsys, *arguments, "--kind", "svm")
+    assert "evidence, glcu, glc, lr" in refuse(capsys, *arguments, "--kind", "svm")
     assert not out.exists()
     sentence = refuse(capsys, "classifier", "evaluate", model, folder / "test.jsonl")
     assert "holds a BayesianSMM, not a TopicClassifier" in sentence

@@ -171,6 +171,7 @@ CASES = {
     "no labels": ("classifier fit model bare.jsonl --out new", "no labels"),
     "one class": ("classifier fit model single.jsonl --out new", "class"),
     "an unknown kind": ("classifier fit model good.jsonl --kind svm --out new", "svm"),
+    "no coverage": ("classifier evaluate clf good.jsonl --coverage 2", "--coverage"),
     "unseen classes": ("classifier evaluate clf strange.jsonl", "classes"),
     # Searches
     "no trials": ("tune good.jsonl --out new.json --trials 0", "--trials"),

@@ -14,7 +14,8 @@ def test_demo_writes_model_and_plots_and_beats_the_unigram(tmp_path):
     names = {path.name for path in tmp_path.iterdir()}
     plots = {"bound.png", "uncertainty.png", "map.png", "reliability.png"}
     assert names == {"model", "classifier"} | plots
-    assert list(result.topic_id) == ["GLC", "GLCU", "LR", "TF-IDF + LR"]
+    kinds = ["hybrid", "evidence", "glcu", "glc", "lr"]
+    assert list(result.topic_id) == [*kinds, "TF-IDF + LR"]
     assert all(scores["accuracy"] > 10 for scores in result.topic_id.values())
     assert result.perplexity.corpus < result.perplexity.unigram_corpus
     order = result.by_certainty()

@@ -87,3 +87,20 @@ def test_bad_input(p, y, classes, sentence):
 def test_bad_log_probabilities(log_p, sentence):
     with pytest.raises(InputError, match=sentence):
         cross_entropy(log_p, [0], log=True)
+
+
+def test_scores_by_class_are_scikit_learns():
+    from sklearn.metrics import precision_recall_fscore_support
+
+    from docsigma.metrics import scores_by_class
+
+    random = np.random.default_rng(0)
+    proba = random.dirichlet(np.ones(4), 100)
+    labels = random.integers(0, 4, 100)
+    found = scores_by_class(proba, labels)
+    theirs = precision_recall_fscore_support(labels, proba.argmax(axis=1))
+    for i, scores in enumerate(found["per_class"].values()):
+        for name, values in zip(("precision", "recall", "f1"), theirs, strict=False):
+            assert scores[name] == pytest.approx(100 * values[i])
+        assert scores["n_documents"] == theirs[3][i]
+    assert found["macro_f1"] == pytest.approx(100 * theirs[2].mean())

@@ -62,3 +62,15 @@ def test_bad_confidence():
         risk_coverage_curve(two([0.9]), [0], confidence=[1.0, 2.0])
     with pytest.raises(InputError, match="`confidence` is NaN in row 0"):
         risk_coverage_curve(two([0.9]), [0], confidence=[np.nan])
+
+
+def test_error_detection_area_is_scikit_learns():
+    from sklearn.metrics import roc_auc_score
+
+    from docsigma.metrics import error_detection_area
+
+    random = np.random.default_rng(0)
+    doubt, wrong = random.integers(0, 9, 200), random.uniform(size=200) < 0.3
+    expected = roc_auc_score(wrong, doubt)
+    assert error_detection_area(doubt, wrong) == pytest.approx(expected, rel=1e-12)
+    assert np.isnan(error_detection_area(doubt, np.zeros(200, dtype=bool)))

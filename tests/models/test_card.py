@@ -5,7 +5,13 @@ import re
 import pytest
 import yaml
 
-from docsigma import BayesianSMM, DocumentEmbedder, load_corpus, load_model
+from docsigma import (
+    BayesianSMM,
+    DocumentEmbedder,
+    TopicClassifier,
+    load_corpus,
+    load_model,
+)
 from docsigma_paper import SMM
 from running import succeed
 
@@ -85,3 +91,16 @@ def test_documents_of_partial_fit_are_added():
         "n_documents": 40,
         "n_tokens": int(counts.sum()),
     }
+
+
+def test_the_card_of_a_classifier_names_its_classes(tmp_path):
+    texts = ["sun and rain", "rain and wind", "bread and salt", "salt and butter"] * 5
+    embedder = DocumentEmbedder(2, model=BayesianSMM(max_iter=3), random_state=0)
+    made = TopicClassifier(embedder, kind="glcu")
+    made.fit(texts, ["weather", "weather", "food", "food"] * 5).save(tmp_path / "c")
+    front, body = read(tmp_path / "c")
+    assert front["pipeline_tag"] == "text-classification"
+    assert "2 classes: food, weather" in body
+    names = {"folder": tmp_path / "c", "texts": texts[:2]}
+    run_program(body, names)
+    assert names["model"].classes_.tolist() == ["food", "weather"]

@@ -56,17 +56,33 @@ def test_topics_are_learned_from_texts(topics, new):
 def test_texts_without_a_label_teach_the_words_only(support, new, missing):
     few = read_documents(EXAMPLES / "few.csv")
     labels = [missing if label is None else label for label in few.labels]
-    made = TopicClassifier(embedder()).fit(few.texts, labels)
+    made = TopicClassifier(embedder(), kind="glcu").fit(few.texts, labels)
     n_documents = made.embedder_.model_.trained_on_["n_documents"]
     assert n_documents == len(support)
     rows = [row for row, label in enumerate(few.labels) if label is not None]
     assert len(rows) == 20
-    alone = TopicClassifier(made.embedder_)
+    alone = TopicClassifier(made.embedder_, kind="glcu")
     alone.fit([few.texts[row] for row in rows], [few.labels[row] for row in rows])
     np.testing.assert_allclose(
         made.predict_proba(new.texts), alone.predict_proba(new.texts), atol=1e-6
     )
     assert made.score(new.texts, new.labels) > 0.6
+
+
+@pytest.mark.parametrize("kind", ["hybrid", "evidence"])
+def test_some_kinds_learn_from_texts_without_a_label(topics, new, kind):
+    few = read_documents(EXAMPLES / "few.csv")
+    made = TopicClassifier(topics.embedder_, kind=kind).fit(few.texts, few.labels)
+    assert made.classes_.tolist() == topics.classes_.tolist()
+    assert made.score(new.texts, new.labels) > 0.6
+
+
+def test_a_prediction_can_be_explained(topics):
+    (why,) = topics.explain(["The router restarts and the line is dead."])
+    assert why.label == "internet"
+    assert {"router", "line"} & {word for word, _ in why.words[:4]}
+    doubt = topics.predict_uncertainty(["Please help.", "The router restarts."])
+    assert doubt.entropy[0] > doubt.entropy[1]
 
 
 def test_a_fitted_embedder_is_used_as_it_is(support, new):

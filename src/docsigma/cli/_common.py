@@ -202,11 +202,15 @@ def with_options(
 
 
 def labelled_rows(
-    labels: Sequence[str | None] | None, n_documents: int, name: str
+    labels: Sequence[str | None] | None,
+    n_documents: int,
+    name: str,
+    rest: str = "is left out",
 ) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Return the rows of the documents `name` that have a label, and their labels.
 
-    Says on standard error how many they are, if not all; none at all is refused.
+    Says on standard error how many they are, if not all, and what becomes of the
+    `rest`; none at all is refused.
     """
     import numpy as np
 
@@ -220,7 +224,7 @@ def labelled_rows(
     if len(rows) < n_documents:
         typer.echo(
             f"docsigma: {len(rows)} of {n_documents} documents have a label: the rest "
-            "is left out",
+            f"{rest}",
             err=True,
         )
     return np.array(rows), np.array([labels[row] for row in rows])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +12,9 @@ from docsigma.cli import _common, _counted
 from docsigma.cli._common import option
 from docsigma.cli._tables import Blocks, check_table, write_table
 from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from docsigma.classifiers import CountsClassifier
 
 app = typer.Typer(
     name="classifier",
@@ -32,29 +36,52 @@ def fit(
     out: Annotated[Path, option("Folder to write.")],
     *,
     kind: Annotated[
-        str, option("glcu (uses the variances), or glc or lr (means only).")
-    ] = "glcu",
+        str,
+        option(
+            "hybrid (words and embeddings), evidence (embeddings by their likelihood), "
+            "glcu (with the variances), glc or lr (means only)."
+        ),
+    ] = "hybrid",
+    calibration: Annotated[
+        str | None,
+        option(
+            "Labelled documents, not those of training, that prediction sets are "
+            "calibrated on.",
+            "the hybrid's held-out ones",
+        ),
+    ] = None,
     reader: _common.DocumentOptions,
     force: _common.Force = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Train a classifier on labelled documents and write it to a folder.
 
-    Documents without a label are counted and left out. The folder holds the model too:
-    predict and evaluate need nothing else.
+    The hybrid and evidence learn from documents without a label too; the other kinds
+    leave them out. The folder holds the model: predict and evaluate need nothing else.
     """
     from docsigma._array_checks import check_choice
-    from docsigma.classifiers.topic_classifier import KINDS, TopicClassifier
+    from docsigma.classifiers.counts_classifier import (
+        KINDS,
+        SEMI_SUPERVISED,
+        CountsClassifier,
+    )
 
     check_choice("--kind", kind, KINDS)
-    _common.check_writable(out, model, docs, folder=True, force=force)
+    _common.check_writable(out, model, docs, calibration, folder=True, force=force)
     smm = _common.load_model(model)
     source = reader.count(docs, smm)
     n_documents, counts = len(source.counts), source.counts
     found = source.labels(slice(None))
-    rows, labels = _common.labelled_rows(found, n_documents, docs)
-    some = counts if len(rows) == n_documents else counts[rows]
-    classifier = TopicClassifier.fit(smm, some, labels, kind=kind)
+    unlabelled = "help, unlabelled" if kind in SEMI_SUPERVISED else "is left out"
+    rows, labels = _common.labelled_rows(found, n_documents, docs, unlabelled)
+    if kind in SEMI_SUPERVISED:
+        classifier = CountsClassifier.fit(smm, counts, list(found or []), kind=kind)
+    else:
+        some = counts if len(rows) == n_documents else counts[rows]
+        classifier = CountsClassifier.fit(smm, some, labels, kind=kind)
+    if calibration is not None:
+        held_out = _KnownDocuments.read(classifier, reader, calibration)
+        classifier.calibrate(held_out.source.counts[held_out.rows], held_out.labels)
     classifier.save(out)
     report = {
         "classifier": str(out),
@@ -74,38 +101,53 @@ def predict(
     docs: _common.DocumentsArgument,
     out: Annotated[Path, option("File to write: .parquet, .csv, .npz or .jsonl.")],
     *,
+    coverage: Annotated[
+        float, option("Share of documents whose prediction set has the right label.")
+    ] = 0.9,
     reader: _common.DocumentOptions,
     force: _common.Force = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Write a label, and how sure it is, for each document.
 
-    A row holds id, label, probability[CLASS] for each class, entropy (nats),
-    total_variance (unless the model gives points), n_tokens and n_unknown.
+    A row holds id, predicted (also as label), probability[CLASS] for each class,
+    entropy (nats: high where the label may be wrong), epistemic (the part of it that
+    more words would remove), typicality (low for topics that training has not seen),
+    prediction_set (labels, with |; if the classifier is calibrated), total_variance
+    (unless the model gives points), n_tokens and n_unknown.
     """
     import numpy as np
 
-    from docsigma.classifiers.topic_classifier import TopicClassifier
+    from docsigma.classifiers.counts_classifier import CountsClassifier
     from docsigma.posterior import GaussianPosterior
 
     check_table(out, clf, docs, force=force)
-    classifier = TopicClassifier.load(clf)
+    if not 0 < coverage < 1:
+        raise InputError(f"--coverage must be between 0 and 1, got {coverage:g}")
+    classifier = CountsClassifier.load(clf)
+    sets = classifier.calibration
+    names = np.array([str(name) for name in classifier.classes_], dtype=object)
     source = reader.count(docs, classifier.model)
     n_tokens = source.counts.n_tokens.astype(np.int64)
     tops = []
 
     def blocks() -> Blocks:
         for rows in source.blocks():
-            q = classifier.embed(source.counts[rows])
-            log_proba = classifier.predict_log_proba(q)
-            proba = np.exp(log_proba)
-            winners = classifier.classes_[log_proba.argmax(axis=1)]
+            counts = source.counts[rows]
+            q = classifier.embed(counts)
+            proba = np.exp(classifier.predict_log_proba(q, counts))
+            winners = names[proba.argmax(axis=1)].tolist()
             columns: dict[str, Any] = {"id": source.ids(rows)}
-            columns["label"] = [str(winner) for winner in winners]
-            for name, column in zip(classifier.classes_, proba.T, strict=True):
+            columns |= {"predicted": winners, "label": winners}
+            for name, column in zip(names, proba.T, strict=True):
                 columns[f"probability[{name}]"] = np.ascontiguousarray(column)
-            surprise = np.where(proba > 0, log_proba, 0.0)
-            columns["entropy"] = -(proba * surprise).sum(axis=1)
+            doubt = classifier.predict_uncertainty(q, counts)
+            columns["entropy"] = doubt.entropy
+            columns["epistemic"] = doubt.epistemic
+            columns["typicality"] = doubt.typicality
+            if sets is not None:
+                chosen = sets.contains(proba, coverage)
+                columns["prediction_set"] = ["|".join(names[row]) for row in chosen]
             if isinstance(q, GaussianPosterior):
                 columns["total_variance"] = q.total_variance
             columns["n_tokens"] = n_tokens[rows]
@@ -138,6 +180,9 @@ def evaluate(
     docs: _common.DocumentsArgument,
     plots: Annotated[Path | None, option("Folder for plots.", "none are drawn")] = None,
     *,
+    coverage: Annotated[
+        float, option("Share of documents whose prediction set has the right label.")
+    ] = 0.9,
     reader: _common.DocumentOptions,
     as_json: _common.JsonFlag = False,
 ) -> None:
@@ -148,35 +193,25 @@ def evaluate(
     """
     import numpy as np
 
-    from docsigma.classifiers.topic_classifier import TopicClassifier
+    from docsigma.classifiers.counts_classifier import CountsClassifier
+    from docsigma.classifiers.uncertainty import entropies
     from docsigma.experiments.evaluation import evaluate as evaluate_probabilities
     from docsigma.metrics import (
         accuracy_at_coverage,
+        error_detection_area,
         expected_calibration_error,
         risk_coverage_curve,
+        scores_by_class,
     )
 
-    classifier = TopicClassifier.load(clf)
-    source = reader.count(docs, classifier.model)
-    n_documents = len(source.counts)
-    found = source.labels(slice(None))
-    labelled, labels = _common.labelled_rows(found, n_documents, docs)
-    known = np.isin(labels, classifier.classes_)
-    unseen = sorted(set(labels[~known].tolist()))
-    if not known.any():
-        raise InputError(
-            f"none of the {len(labels)} documents has one of the classifier's "
-            f"{len(classifier.classes_)} classes"
-        )
-    chosen, labels = labelled[known], labels[known]
-    size = len(chosen) if source.counts.in_memory else _counted.BLOCK
-    log_proba = np.concatenate(
-        [
-            classifier.predict_log_proba(classifier.embed(source.counts[some]))
-            for some in np.split(chosen, range(size, len(chosen), size))
-        ]
-    )
-    proba, classes = np.exp(log_proba), classifier.classes_
+    if not 0 < coverage < 1:
+        raise InputError(f"--coverage must be between 0 and 1, got {coverage:g}")
+    classifier = CountsClassifier.load(clf)
+    known = _KnownDocuments.read(classifier, reader, docs)
+    labels, classes = known.labels, classifier.classes_
+    log_proba = known.predict_log_proba(classifier)
+    proba = np.exp(log_proba)
+    right = classes[proba.argmax(axis=1)] == labels
 
     def ece(**options: Any) -> float:
         return expected_calibration_error(proba, labels, classes=classes, **options)
@@ -188,12 +223,20 @@ def evaluate(
         "aurc": risk_coverage_curve(proba, labels, classes=classes).area,
         "accuracy_most_certain_half": 100
         * accuracy_at_coverage(proba, labels, 0.5, classes=classes),
+        **scores_by_class(proba, labels, classes=classes),
+        "error_detection": error_detection_area(entropies(log_proba), ~right),
         "n_documents": len(labels),
-        "n_unlabelled": n_documents - len(labelled),
-        "n_unseen": int((~known).sum()),
-        "unseen_classes": unseen,
+        "n_unlabelled": known.n_unlabelled,
+        "n_unseen": known.n_unseen,
+        "unseen_classes": known.unseen,
         "kind": classifier.kind,
     }
+    if classifier.calibration is not None:
+        chosen = classifier.calibration.contains(proba, coverage)
+        columns = np.searchsorted(classes, labels)
+        report["coverage_wanted"] = coverage
+        report["coverage"] = float(chosen[np.arange(len(labels)), columns].mean())
+        report["mean_set_size"] = float(chosen.sum(axis=1).mean())
     if plots is not None:
         report["plots"] = _plots(
             plots,
@@ -201,11 +244,12 @@ def evaluate(
             log_proba,
             labels,
             classes,
-            source.counts.n_tokens[chosen],
+            known.source.counts.n_tokens[known.rows],
         )
     shown = {
         "documents": len(labels),
         "accuracy": f"{report['accuracy']:.2f} %",
+        "macro-F1": f"{report['macro_f1']:.2f} %",
         "accuracy of the most certain half": (
             f"{report['accuracy_most_certain_half']:.2f} %"
         ),
@@ -213,14 +257,78 @@ def evaluate(
         "Brier score": f"{report['brier']:.3f}",
         "expected calibration error": f"{report['ece']:.3f}",
         "area under risk-coverage": f"{report['aurc']:.3f}",
+        "errors found by entropy, area": f"{report['error_detection']:.3f}",
     }
+    if "coverage" in report:
+        shown[f"prediction sets at {100 * coverage:g} %"] = (
+            f"{100 * report['coverage']:.1f} % right, "
+            f"{report['mean_set_size']:.2f} labels"
+        )
     title = f"{clf} ({classifier.kind}) on {docs}"
     _common.print_report(report, as_json, title, shown)
-    if unseen and not as_json:
+    if as_json:
+        return
+    by_class = _common.table(
+        "By class", "class", ">documents", ">precision", ">recall", ">F1"
+    )
+    for name, scores in report["per_class"].items():
+        shares = [f"{scores[k]:.1f} %" for k in ("precision", "recall", "f1")]
+        by_class.add_row(name, str(scores["n_documents"]), *shares)
+    _common.show(by_class)
+    if known.unseen:
         _common.show(
-            f"left out: {report['n_unseen']} documents of {len(unseen)} classes that "
-            f"training has not seen ({', '.join(unseen[:5])})"
+            f"left out: {known.n_unseen} documents of {len(known.unseen)} classes "
+            f"that training has not seen ({', '.join(known.unseen[:5])})"
         )
+
+
+@dataclass(frozen=True)
+class _KnownDocuments:
+    """Documents whose labels the classifier knows."""
+
+    source: _counted.CountedSource
+    rows: Any
+    labels: Any
+    n_unlabelled: int
+    n_unseen: int
+    unseen: list[str]
+
+    @classmethod
+    def read(
+        cls, classifier: CountsClassifier, reader: _common.DocumentOptions, docs: str
+    ) -> _KnownDocuments:
+        """Count documents, and leave out those of no label or of an unknown one."""
+        import numpy as np
+
+        source = reader.count(docs, classifier.model)
+        n_documents = len(source.counts)
+        found = source.labels(slice(None))
+        rows, labels = _common.labelled_rows(found, n_documents, docs)
+        known = np.isin(labels, classifier.classes_)
+        if not known.any():
+            raise InputError(
+                f"none of the {len(labels)} documents has one of the classifier's "
+                f"{len(classifier.classes_)} classes"
+            )
+        return cls(
+            source,
+            rows[known],
+            labels[known],
+            n_documents - len(rows),
+            int((~known).sum()),
+            sorted(set(labels[~known].tolist())),
+        )
+
+    def predict_log_proba(self, classifier: CountsClassifier) -> Any:
+        """Return log probabilities; of documents on disk block by block."""
+        import numpy as np
+
+        size = len(self.rows) if self.source.counts.in_memory else _counted.BLOCK
+        parts = []
+        for some in np.split(self.rows, range(size, len(self.rows), size)):
+            counts = self.source.counts[some]
+            parts.append(classifier.predict_log_proba(classifier.embed(counts), counts))
+        return np.concatenate(parts)
 
 
 def _plots(

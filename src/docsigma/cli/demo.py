@@ -35,6 +35,11 @@ def demo(
         log=typer.echo,
     )
     _common.show(*_tables(result))
+    typer.echo(
+        "Use hybrid: it sees words and embeddings, explains itself, and has prediction "
+        "sets.\nUse evidence to compare documents or add classes; glcu and glc are the "
+        "paper's.\n"
+    )
     command, model = sys.argv[0], out / "model"
     typer.echo(
         f"Next: {command} topics {model} docstrings\n"

@@ -57,14 +57,14 @@ def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
 
 def _load(folder: Path) -> tuple[CountModel, dict[str, Any]]:
     """Read a model and, where a classifier is kept with it, what that is."""
-    from docsigma.classifiers import TopicClassifier
+    from docsigma.classifiers.counts_classifier import FOLDER_KIND, CountsClassifier
     from docsigma.models.registry import restore_model
     from docsigma.persistence import read_model
 
     stored = read_model(folder)
-    if stored.kind != TopicClassifier.__name__:
+    if stored.kind != FOLDER_KIND:
         return restore_model(stored, folder), {}
-    topics = TopicClassifier.load(folder)
+    topics = CountsClassifier.load(folder)
     classes = [str(name) for name in topics.classes_]
     about = {"classifier": topics.kind, "n_classes": len(classes), "classes": classes}
     return topics.model, about

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from docsigma.classifiers import TopicClassifier
+from docsigma.classifiers.counts_classifier import (
+    KINDS,
+    SEMI_SUPERVISED,
+    CountsClassifier,
+)
 from docsigma.corpora import load_corpus
 from docsigma.counts import Vocabulary
 from docsigma.experiments.evaluation import evaluate, tfidf_baseline
@@ -95,15 +99,19 @@ def run_demo(
         ),
         "map.png": document_map(q, test_labels),
     }
-    log("topic identification: GLC, GLCU, LR, TF-IDF + LR")
+    log(f"topic identification: {', '.join(KINDS)}, TF-IDF + LR")
     topic_id = {}
     trained = model.posterior(counted.counts)
-    for kind in ("glc", "glcu", "lr"):
-        classifier = TopicClassifier.fit(model, trained, train_labels, kind=kind)
-        log_proba = classifier.predict_log_proba(q)
+    for kind in KINDS:
+        # These two turn the model, and embed by themselves.
+        own = kind in SEMI_SUPERVISED
+        documents = counted.counts if own else trained
+        classifier = CountsClassifier.fit(model, documents, train_labels, kind=kind)
+        embedded = classifier.embed(held_out.counts) if own else q
+        log_proba = classifier.predict_log_proba(embedded, held_out.counts)
         classes = classifier.classes_
-        topic_id[kind.upper()] = evaluate(log_proba, test_labels, classes)
-        if kind == "glcu":
+        topic_id[kind] = evaluate(log_proba, test_labels, classes)
+        if kind == "hybrid":
             classifier.save(folder / "classifier")
             figures["reliability.png"] = plot_reliability(
                 np.exp(log_proba), test_labels, classes=classes

@@ -7,11 +7,17 @@ from docsigma.metrics.calibration import (
     expected_calibration_error,
     reliability_curve,
 )
-from docsigma.metrics.classification import accuracy, brier_score, cross_entropy
+from docsigma.metrics.classification import (
+    accuracy,
+    brier_score,
+    cross_entropy,
+    scores_by_class,
+)
 from docsigma.metrics.perplexity import Perplexity, perplexity
 from docsigma.metrics.selective import (
     RiskCoverageCurve,
     accuracy_at_coverage,
+    error_detection_area,
     risk_coverage_curve,
 )
 
@@ -23,8 +29,10 @@ __all__ = [
     "accuracy_at_coverage",
     "brier_score",
     "cross_entropy",
+    "error_detection_area",
     "expected_calibration_error",
     "perplexity",
     "reliability_curve",
     "risk_coverage_curve",
+    "scores_by_class",
 ]

@@ -85,3 +85,46 @@ def brier_score(probabilities: Any, labels: Any, *, classes: Any = None) -> floa
     errors = values.copy()
     errors[np.arange(len(codes)), codes] -= 1
     return float(np.mean((errors**2).sum(axis=1)))
+
+
+def scores_by_class(
+    probabilities: Any, labels: Any, *, classes: Any = None
+) -> dict[str, Any]:
+    """Return F1 averaged over classes, and precision, recall and F1 of each class.
+
+    In per cent. The average is over the classes that `labels` have; a class that is
+    never predicted has precision 0.
+
+    Parameters
+    ----------
+    probabilities, labels, classes
+        As for :func:`~docsigma.metrics.classification.accuracy`.
+
+    Returns
+    -------
+    dict
+        ``macro_f1``, and ``per_class``: by name ``precision``, ``recall``, ``f1`` and
+        ``n_documents``.
+    """
+    values, codes = check_probabilities(probabilities, labels, classes)
+    n_classes = values.shape[1]
+    predicted = values.argmax(axis=1)
+    hits = np.bincount(codes[predicted == codes], minlength=n_classes)
+    found = np.bincount(predicted, minlength=n_classes)
+    there = np.bincount(codes, minlength=n_classes)
+    precision = 100 * hits / np.maximum(found, 1)
+    recall = 100 * hits / np.maximum(there, 1)
+    f1 = 200 * hits / np.maximum(found + there, 1)
+    names = range(n_classes) if classes is None else np.asarray(classes).tolist()
+    return {
+        "macro_f1": float(f1[there > 0].mean()),
+        "per_class": {
+            str(name): {
+                "precision": float(precision[i]),
+                "recall": float(recall[i]),
+                "f1": float(f1[i]),
+                "n_documents": int(there[i]),
+            }
+            for i, name in enumerate(names)
+        },
+    }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 from docsigma._array_checks import Floats
 from docsigma.exceptions import InputError
@@ -98,3 +99,23 @@ def accuracy_at_coverage(
     # The product of a share and a count may round to just above a whole number.
     answered = math.ceil(coverage * len(curve.risk) - 1e-9)
     return float(1 - curve.risk[max(answered, 1) - 1])
+
+
+def error_detection_area(doubt: Any, wrong: Any) -> float:
+    """Return how well a number finds wrong predictions: the area under the ROC curve.
+
+    It is the probability that a wrong prediction has more doubt than a right one, ties
+    counting half; NaN where all are right, or all wrong.
+
+    Examples
+    --------
+    >>> error_detection_area([0.1, 0.2, 0.9, 0.2], [False, False, True, True])
+    0.875
+    """
+    doubt, wrong = np.asarray(doubt, dtype=np.float64), np.asarray(wrong, dtype=bool)
+    n_wrong, n_right = int(wrong.sum()), int((~wrong).sum())
+    if not n_wrong or not n_right:
+        return float("nan")
+    ranks = rankdata(doubt)
+    above = float(ranks[wrong].sum()) - n_wrong * (n_wrong + 1) / 2
+    return above / (n_wrong * n_right)

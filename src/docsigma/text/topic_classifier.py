@@ -9,8 +9,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from docsigma.classifiers.topic_classifier import KINDS
-from docsigma.classifiers.topic_classifier import TopicClassifier as CountsClassifier
+from docsigma.classifiers.counts_classifier import (
+    KINDS,
+    SEMI_SUPERVISED,
+    CountsClassifier,
+)
 from docsigma.exceptions import InputError
 from docsigma.text._texts import as_texts
 from docsigma.text.embedder import DocumentEmbedder
@@ -21,22 +24,25 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from docsigma.classifiers.explanation import Explanation
+    from docsigma.classifiers.uncertainty import Uncertainty
     from docsigma.posterior import GaussianPosterior
 
 
 class TopicClassifier(ClassifierMixin, BaseEstimator):
     """Texts and labels in, probabilities of topics out.
 
-    Labels may be missing: the embedder learns from all texts, the classifier from those
-    that have one.
+    Labels may be missing: the embedder learns from all texts, and so do the kinds
+    ``"hybrid"`` and ``"evidence"``; the other kinds learn from those that have a label.
 
     Parameters
     ----------
     embedder : DocumentEmbedder, default=None
         Turns texts into Gaussians; None means ``DocumentEmbedder()``. One that is
         fitted is used as it is, any other is copied and fitted on the texts.
-    kind : str, default=None
-        Which classifier; None means the default of ``docsigma classifier fit``.
+    kind : {"hybrid", "evidence", "glcu", "glc", "lr"}, default="hybrid"
+        Which classifier: words and embeddings together, embeddings by their
+        likelihood, with their variances, or (``"glc"``, ``"lr"``) means only.
 
     Attributes
     ----------
@@ -61,14 +67,14 @@ class TopicClassifier(ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "embedder": [DocumentEmbedder, None],
-        "kind": [StrOptions(set(KINDS)), None],
+        "kind": [StrOptions(set(KINDS))],
     }
 
     embedder_: DocumentEmbedder
     classifier_: CountsClassifier
 
     def __init__(
-        self, embedder: DocumentEmbedder | None = None, *, kind: str | None = None
+        self, embedder: DocumentEmbedder | None = None, *, kind: str = "hybrid"
     ) -> None:
         self.embedder = embedder
         self.kind = kind
@@ -107,13 +113,14 @@ class TopicClassifier(ClassifierMixin, BaseEstimator):
         if not hasattr(given, "model_"):
             given = clone(given).fit(texts)
         self.embedder_ = given
-        rows = [row for row, label in enumerate(labels) if label is not None]
-        kind = {} if self.kind is None else {"kind": self.kind}
+        counts, kept = given._counts(texts), np.array(labels, dtype=object)
+        if self.kind not in SEMI_SUPERVISED:
+            known = np.flatnonzero([label is not None for label in labels])
+            counts, kept = counts[known], np.array([labels[row] for row in known])
+        elif None not in labels:
+            kept = np.array(labels)
         self.classifier_ = CountsClassifier.fit(
-            given.model_,
-            given._counts(texts)[rows],
-            np.array([labels[row] for row in rows]),
-            **kind,
+            given.model_, counts, kept, kind=self.kind
         )
         return self
 
@@ -130,8 +137,9 @@ class TopicClassifier(ClassifierMixin, BaseEstimator):
     def predict_log_proba(self, X: Iterable[object]) -> NDArray[Any]:
         """Return the log probability of each class for each document."""
         check_is_fitted(self)
-        embedded = self.classifier_.embed(self.embedder_._counts(X))
-        log_proba: NDArray[Any] = self.classifier_.predict_log_proba(embedded)
+        counts = self.embedder_._counts(X)
+        embedded = self.classifier_.embed(counts)
+        log_proba: NDArray[Any] = self.classifier_.predict_log_proba(embedded, counts)
         return log_proba
 
     def predict(self, X: Iterable[object]) -> NDArray[Any]:
@@ -144,6 +152,18 @@ class TopicClassifier(ClassifierMixin, BaseEstimator):
         """Return the Gaussian of each document."""
         check_is_fitted(self)
         return self.embedder_.posterior(X)
+
+    def predict_uncertainty(self, X: Iterable[object]) -> Uncertainty:
+        """Return what each prediction does not know: its entropy, and why."""
+        check_is_fitted(self)
+        counts = self.embedder_._counts(X)
+        embedded = self.classifier_.embed(counts)
+        return self.classifier_.predict_uncertainty(embedded, counts)
+
+    def explain(self, X: Iterable[object]) -> list[Explanation]:
+        """Return which words spoke for each label; for the kind ``"hybrid"``."""
+        check_is_fitted(self)
+        return self.classifier_.explain(self.embedder_._counts(X))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write all of it to a folder, as ``docsigma classifier fit`` does."""

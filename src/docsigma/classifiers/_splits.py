@@ -1,0 +1,91 @@
+"""Cross-validation that keeps groups, or earlier and later documents, apart."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedGroupKFold
+
+from docsigma.classifiers._labels import deal_folds
+from docsigma.exceptions import InputError
+
+
+class Split(NamedTuple):
+    """Which documents to train on, and which to evaluate."""
+
+    train: NDArray[np.bool_]
+    held_out: NDArray[np.bool_]
+
+
+def make_splits(
+    codes: NDArray[np.intp],
+    n_folds: int,
+    random_state: Any,
+    groups: Any = None,
+    times: Any = None,
+) -> list[Split]:
+    """Return the splits of a cross-validation; none where no document can be held out.
+
+    Documents of a class that a training part lacks are not evaluated there.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_documents,)
+        Classes of the documents.
+    n_folds : int
+        Number of splits, or fewer where there are fewer documents or groups.
+    random_state : int, RandomState or None
+        Deals the documents.
+    groups : array-like of shape (n_documents,), optional
+        Documents of one group stay together.
+    times : array-like of shape (n_documents,), optional
+        Numbers or dates: training parts are earlier than what they are evaluated on.
+    """
+    if groups is not None and times is not None:
+        raise InputError("give one of `groups` and `times`, not both")
+    if times is not None:
+        block = _blocks(np.asarray(times), n_folds + 1)
+        pairs = [(block < i, block == i) for i in range(1, int(block.max()) + 1)]
+    else:
+        fold = (
+            deal_folds(codes, n_folds, random_state)
+            if groups is None
+            else _deal_groups(codes, np.asarray(groups), n_folds, random_state)
+        )
+        pairs = [(fold != i, fold == i) for i in range(int(fold.max()) + 1)]
+    splits = []
+    for train, held_out in pairs:
+        known = held_out & np.isin(codes, codes[train])
+        if known.any() and len(np.unique(codes[train])) > 1:
+            splits.append(Split(train, known))
+    return splits
+
+
+def _blocks(times: NDArray[Any], n_blocks: int) -> NDArray[np.intp]:
+    """Return the number of the time block of each document; equal times share one."""
+    order = np.sort(times)
+    edges = order[[len(order) * i // n_blocks for i in range(1, n_blocks)]]
+    _, block = np.unique(
+        np.searchsorted(edges, times, side="right"), return_inverse=True
+    )
+    return np.asarray(block.reshape(-1), dtype=np.intp)
+
+
+def _deal_groups(
+    codes: NDArray[np.intp], groups: NDArray[Any], n_folds: int, random_state: Any
+) -> NDArray[np.intp]:
+    n_groups = len(np.unique(groups))
+    fold = np.zeros(len(codes), dtype=np.intp)
+    largest = int(np.bincount(codes).max())
+    n_folds = min(n_folds, n_groups, largest)
+    if n_folds < 2:
+        return fold
+    split = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random_state)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class")
+        for number, (_, rows) in enumerate(split.split(codes, codes, groups)):
+            fold[rows] = number
+    return fold

@@ -2,9 +2,11 @@
 #   make demo    fit, embed and plot the embedded corpus (a minute or two)
 #   make test    lint, types, tests, documentation
 #   make test-portable    numerical tests as other processors would run them
-#   make setup lint docs bench clean
+#   make setup lint docs bench figures clean
 
-PYTHON ?= python3.11
+# The newest that is here goes first; one that the pinned torch has no wheel for is passed
+# over. PYTHON=python3.12 takes that one alone.
+PYTHON ?= python3.13 python3.12 python3.11 python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -22,15 +24,19 @@ NUMERICAL := tests/kernels tests/estep tests/trainers tests/optimizers tests/par
 PORTABLE := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
 	MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=1
 
-.PHONY: setup demo test test-portable lint types unit browser docs bench clean
+.PHONY: setup demo test test-portable lint types unit browser docs bench figures clean
 
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml paper/pyproject.toml constraints.txt
-	@command -v $(PYTHON) >/dev/null || { echo "docsigma needs Python 3.11 or newer; set PYTHON=..." >&2; exit 2; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	@for python in $(PYTHON); do \
+		$$python -c "import sys; sys.exit(sys.version_info < (3, 11))" 2>/dev/null || continue; \
+		$$python -m venv $(VENV) >/dev/null 2>&1 || continue; \
+		$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip && \
+		$(BIN)/python -m pip install --quiet --constraint constraints.txt torch && \
+		$(BIN)/python --version && exit 0; \
+		echo "$$python: not with this torch" >&2; rm -rf $(VENV); \
+	done; echo "docsigma needs Python 3.11 or newer, with venv: tried $(PYTHON)" >&2; exit 2
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all]" --editable ./paper --group dev
 	touch $(STAMP)
 
@@ -40,6 +46,7 @@ demo: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md Makefile docs src paper tests benchmarks
 	$(BIN)/lint-imports --no-logo
 
 types: $(STAMP)
@@ -67,6 +74,10 @@ test-portable: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/primitive.py
+
+# Every figure of the README and the pages, from the results that are here.
+figures: $(STAMP)
+	$(BIN)/python benchmarks/figures.py
 
 clean:
 	rm -rf $(VENV) site $(DEMO) .pytest_cache .mypy_cache .ruff_cache

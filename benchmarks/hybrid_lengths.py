@@ -172,7 +172,7 @@ class TfidfRegression:
 
 
 def fit_hybrid(setting: Setting, labels: Any) -> HybridClassifier:
-    """Fit the hybrid as TopicClassifier does, in the model's own axes."""
+    """Fit the hybrid as CountsClassifier does, in the model's own axes."""
     short = shorten(setting.counts)
     hybrid = HybridClassifier()
     return hybrid.fit(

@@ -27,10 +27,10 @@ from docsigma import (
     BayesianSMM,
     EvidenceClassifier,
     TokenWeights,
-    TopicClassifier,
     Vocabulary,
     load_corpus,
 )
+from docsigma.classifiers import CountsClassifier
 from docsigma.experiments.evaluation import evaluate
 from docsigma_paper.corpora import register
 
@@ -101,14 +101,14 @@ class Setting:
 
 def by_length(
     setting: Setting, lengths: list[int | None], baselines: list[str]
-) -> tuple[list[dict[str, Any]], TopicClassifier]:
+) -> tuple[list[dict[str, Any]], CountsClassifier]:
     """Train on whole documents, evaluate at each length."""
     s, fitted, seconds = setting, {}, {}
     q = s.posterior
     for kind in ("evidence", *baselines):
         given = s.counts if kind == "evidence" else q
         begun = time.perf_counter()
-        fitted[kind] = TopicClassifier.fit(s.model, given, s.labels, kind=kind)
+        fitted[kind] = CountsClassifier.fit(s.model, given, s.labels, kind=kind)
         seconds[kind] = time.perf_counter() - begun
         print(f"{kind} fitted in {seconds[kind]:.1f} s", flush=True)
     classes, counts = np.unique(s.labels, return_counts=True)
@@ -164,7 +164,7 @@ def few_labels(
             )
             labels = np.full(len(s.labels), None, dtype=object)
             labels[shown] = s.labels[shown]
-            # What TopicClassifier does where labels are too few to turn the model.
+            # What CountsClassifier does where labels are too few to turn the model.
             clf = EvidenceClassifier(covariance="diagonal").fit(s.posterior, labels)
             log_proba = clf.predict_log_proba(embedded)
             baseline = LogisticRegression(C=10, max_iter=1000)
@@ -194,7 +194,7 @@ def few_labels(
 
 
 def error_of_the_factor(
-    setting: Setting, lengths: list[int | None], topics: TopicClassifier
+    setting: Setting, lengths: list[int | None], topics: CountsClassifier
 ) -> list[dict[str, Any]]:
     """Return how far the Gaussian factor is from the multinomial, by length.
 

@@ -193,3 +193,22 @@ def test_pictures_are_drawn(results: Path, tmp_path: Path) -> None:
         "speed-peers.png",
         "speed-growth.png",
     }
+
+
+def test_every_picture_of_the_pages_is_drawn_by_one_command(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    spec = importlib.util.spec_from_file_location(
+        "figures", ROOT / "benchmarks" / "figures.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    figures = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(figures)
+    drawn = figures.draw_cuts(ROOT / "benchmarks" / "results", tmp_path)
+    assert all(file.stat().st_size > 10_000 for file in drawn)
+    names = {file.name for file in drawn} | set(figures.DEMO)
+    names |= {f"speed-{name}.png" for name in ("peers", "growth")}
+    images = (ROOT / "docs" / "images").glob("*.png")
+    assert names == {file.name for file in images}
+    found = figures.experiments(ROOT / "results")
+    assert set(found) == {file.stem for file in (ROOT / "results").glob("*.png")}

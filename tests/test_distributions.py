@@ -59,6 +59,71 @@ def core_alone(core: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the sdist of the core in a fresh environment; give its scripts."""
+    folder = tmp_path_factory.mktemp("released")
+    build_sdist = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d"]
+    subprocess.run([*build_sdist, folder], cwd=ROOT, check=True, capture_output=True)
+    (sdist,) = folder.glob("*.tar.gz")
+    wheel = build(sdist, folder)
+    environment = folder / "environment"
+    command = [sys.executable, "-m", "venv", "--without-pip", environment]
+    subprocess.run(command, check=True, capture_output=True)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    # Its dependencies are those here: they would take minutes to install.
+    for package in Path(sysconfig.get_path("purelib")).iterdir():
+        if "docsigma" not in package.name and package.suffix != ".pth":
+            (packages / package.name).symlink_to(package)
+    python = environment / "bin" / "python"
+    options = ("--no-deps", "--no-index", "--quiet", "--no-compile")
+    command = [sys.executable, "-m", "pip", "--python", python, "install", *options]
+    subprocess.run([*command, wheel], check=True, capture_output=True)
+    return environment / "bin"
+
+
+def test_what_is_released_runs_the_demo_outside_the_repository(
+    installed: Path, tmp_path: Path
+) -> None:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    for arguments in (["doctor"], ["demo", "--components", "5", "--max-iter", "1"]):
+        done = subprocess.run(
+            [installed / "docsigma", *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    assert "Topic identification" in done.stdout
+    assert (tmp_path / "demo" / "model" / "README.md").is_file()
+    where = [installed / "python", "-c", "import docsigma; print(docsigma.__file__)"]
+    found = subprocess.run(
+        where, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert str(installed.parent) in found.stdout
+
+
+def test_one_version_everywhere() -> None:
+    found = {}
+    for folder in (ROOT, ROOT / "paper"):
+        with (folder / "pyproject.toml").open("rb") as file:
+            project = tomllib.load(file)["project"]
+        found[project["name"]] = project["version"]
+        for needed in project["dependencies"]:
+            if needed.startswith("docsigma"):
+                found[needed.split("[")[0] + " of the paper"] = needed.split("==")[1]
+        (source,) = folder.glob("src/*/__init__.py")
+        text = source.read_text("utf-8")
+        found[str(source)] = re.findall(r'__version__ = "(.*)"', text)[0]
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    found["CITATION.cff"] = re.findall(r"^version: (.*)$", citation, re.MULTILINE)[0]
+    log = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    found["CHANGELOG.md"] = re.findall(r"^## (\S+)", log, re.MULTILINE)[0]
+    assert len(set(found.values())) == 1, found
+
+
 def run_alone(packages: Path, program: str) -> subprocess.CompletedProcess[str]:
     # -S: no site-packages, and so nothing of the editable installation.
     return subprocess.run(

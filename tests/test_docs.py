@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -23,12 +24,12 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 RAW = (":math:", ".. math::", "$$", ":func:", ":class:", ":meth:", ":mod:", "{{ ")
 REMOTE = ("https://cdn", "unpkg", "fonts.g")
-FENCE = re.compile(r"^```(\w+)(?: run)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^( *)```(\w+)(?: run)?\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page: Path, *languages: str) -> list[str]:
     found = FENCE.findall(page.read_text("utf-8"))
-    return [body for language, body in found if language in languages]
+    return [textwrap.dedent(body) for _, name, body in found if name in languages]
 
 
 def commands() -> list[tuple[str, list[str]]]:
@@ -88,7 +89,15 @@ def test_nothing_comes_from_the_network(site: Path) -> None:
         assert re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="?http', text) == []
 
 
-PROBED = ["index", "model", "architecture", "evidence", "topic-id", "cli"]
+PROBED = [
+    "index",
+    "tasks/classify",
+    "model",
+    "architecture",
+    "evidence",
+    "topic-id",
+    "cli",
+]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 # Put at the end of a page: what a reader's browser makes of it, as JSON in the title.
 PROBE = """<script>window.addEventListener("load", () => {
@@ -109,7 +118,7 @@ PROBE = """<script>window.addEventListener("load", () => {
 @pytest.mark.parametrize("name", PROBED)
 def test_page_is_laid_out_in_chromium(site: Path, tmp_path: Path, name: str) -> None:
     page = site / f"{name}.html"
-    probe = page.with_name(f"probe-{name}.html")
+    probe = page.with_name(f"probe-{page.name}")
     probe.write_text(page.read_text("utf-8") + PROBE, "utf-8")
     quiet = ("background-networking", "component-update", "sync", "gpu")
     try:
@@ -140,13 +149,63 @@ def test_page_is_laid_out_in_chromium(site: Path, tmp_path: Path, name: str) -> 
     assert seen["maths"] == page.read_text("utf-8").count("<math ")
 
 
+@pytest.fixture
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("no chromium: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"]
+        )
+        yield chromium
+        chromium.close()
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_no_page_is_wider_than_the_screen(site: Path, browser, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    for file in sorted(site.rglob("*.html")):
+        page.goto(file.as_uri())
+        seen = page.evaluate(
+            """() => ({
+              over: document.documentElement.scrollWidth - window.innerWidth,
+              broken: [...document.querySelectorAll(
+                ".doc-heading code, .doc-heading .doc-object-name")]
+                .filter(e => e.getClientRects().length > 1).map(e => e.innerText)})"""
+        )
+        assert seen["over"] <= 0, file
+        assert seen["broken"] == [], file
+
+
+def test_search_works_from_a_file(site: Path, browser) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((site / "index.html").as_uri())
+    page.click(".md-search__input")
+    page.keyboard.type("tokenizer", delay=50)
+    page.wait_for_selector(".md-search-result__item", timeout=30_000)
+    assert page.locator(".md-search-result__item").count() > 2
+
+
+def test_links_of_files_outside_the_site_lead_somewhere() -> None:
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        text = (ROOT / name).read_text("utf-8")
+        for target in re.findall(r"\]\(([^)#]+)", text):
+            assert (ROOT / target).exists(), f"{name}: {target}"
+        for target in re.findall(r"`((?:docs|paper|benchmarks)/[\w./-]+)`", text):
+            assert (ROOT / target).exists(), f"{name}: {target}"
+
+
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if blocks(p, "python")], ids=lambda page: page.stem
+    "page",
+    [p for p in [ROOT / "README.md", *PAGES] if blocks(p, "python")],
+    ids=lambda page: page.stem,
 )
 def test_python_on_the_page_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(DOCS / "examples", tmp_path, dirs_exist_ok=True)
+    shutil.copytree(DOCS / "examples", tmp_path / "docs" / "examples")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DOCSIGMA_DATA", raising=False)
     namespace: dict[str, object] = {}

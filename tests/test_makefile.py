@@ -31,3 +31,24 @@ def test_numerical_tests_are_run_under_every_setting():
     named = re.findall(r"(?:\bpaper/)?\btests/[\w/.]+", shown)
     assert {"tests/kernels", "paper/tests/models"} <= set(named)
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+def test_an_unsuitable_python_is_told_in_one_sentence(tmp_path):
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "paper").mkdir()
+    shutil.copy(ROOT / "paper" / "pyproject.toml", tmp_path / "paper")
+    old = tmp_path / "python-old"
+    old.write_text("#!/bin/sh\nexit 1\n")
+    old.chmod(0o755)
+    done = subprocess.run(
+        ["make", "setup", f"PYTHON={old} no-such-python"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "docsigma needs Python 3.11 or newer" in done.stderr
+    assert not (tmp_path / ".venv").exists()

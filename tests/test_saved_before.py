@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from docsigma import BayesianSMM, GaussianPosterior, TopicClassifier
+from docsigma import BayesianSMM, GaussianPosterior
+from docsigma.classifiers import CountsClassifier
 from docsigma_paper import NVDM, SMM
 
 FOLDER = Path(__file__).parent / "data" / "saved-before"
@@ -88,7 +89,7 @@ def test_full_posterior(expected):
 
 @pytest.mark.parametrize("name", ["glcu", "glcu-none", "glc", "lr"])
 def test_classifier(expected, counts, tmp_path, name):
-    topics = TopicClassifier.load(FOLDER / f"classifier-{name}")
+    topics = CountsClassifier.load(FOLDER / f"classifier-{name}")
     stored = expected[f"classifier-{name}"]
     q = GaussianPosterior.load(FOLDER / "posterior.safetensors")
     assert topics.classes_.tolist() == stored["classes"]
@@ -108,5 +109,5 @@ def test_classifier(expected, counts, tmp_path, name):
         assert topics.classifier.n_features_in_ == 3
         topics.classifier.predict(q.mean)
     topics.save(tmp_path / "again")
-    again = TopicClassifier.load(tmp_path / "again")
+    again = CountsClassifier.load(tmp_path / "again")
     np.testing.assert_array_equal(again.predict_log_proba(q), log_proba)

@@ -11,10 +11,10 @@ from __future__ import annotations
 import enum
 import inspect
 import json
+import re
 import textwrap
 import types
 import typing
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,12 @@ BENCHMARKS = ROOT / "benchmarks" / "results"
 RESULTS = ROOT / "results"
 # Cores that other work may take while a benchmark runs; system services take less.
 BUSY = 0.3
+# Which of the values of a column is best, by words in its name.
+BETTER: dict[str, Any] = {
+    "accuracy": max,
+    "cross-entropy": min,
+    "calibration error": min,
+}
 # What is written for a value of an option.
 KINDS = {int: "INTEGER", float: "NUMBER", str: "TEXT", Path: "PATH", bool: ""}
 
@@ -61,11 +67,13 @@ def result(name: str) -> str:
     """Return table, command and picture of an experiment."""
     if not (RESULTS / f"{name}.md").exists():
         return _fill("result", name=name)
+    table = (RESULTS / f"{name}.md").read_text("utf-8").strip()
     return _fill(
         "result",
         name=name,
         report=_read(RESULTS / f"{name}.json"),
-        table=(RESULTS / f"{name}.md").read_text("utf-8").strip(),
+        table=_bold_best(table),
+        rows=sum(line.startswith("|") for line in table.splitlines()),
         picture=(RESULTS / f"{name}.png").exists(),
     )
 
@@ -109,8 +117,9 @@ def command(name: str) -> str:
 def _describe(parameter: Any, kind: str) -> dict[str, Any]:
     """Return name, help and default of an argument or option."""
     default = parameter.default
-    if default is None:
-        default = _fit_defaults().get(parameter.name)
+    # Some say in words what is used if they are not given.
+    if isinstance(getattr(parameter, "show_default", None), str):
+        default = parameter.show_default
     if parameter.param_type_name == "argument":
         shown = parameter.metavar or parameter.name.upper()
         if not (parameter.required or shown.startswith("[")):
@@ -140,19 +149,34 @@ def _kind(hint: Any) -> str:
     return KINDS[hint]
 
 
-@cache
-def _fit_defaults() -> dict[str, Any]:
-    """Return what `fit` uses where neither flag nor file has it: the estimator's."""
-    from docsigma import BayesianSMM, Vocabulary
-    from docsigma.cli._settings import ALIASES
+def _bold_best(text: str) -> str:
+    """Make the best of each column of a score bold, in every table of a text."""
+    lines = text.splitlines()
+    start = 0
+    while start < len(lines):
+        stop = start
+        while stop < len(lines) and lines[stop].startswith("|"):
+            stop += 1
+        if stop > start + 2:
+            lines[start:stop] = _bold_rows(lines[start:stop])
+        start = stop + 1
+    return "\n".join(lines)
 
-    flags = {parameter: flag for flag, parameter in ALIASES.items()}
-    return {
-        flags.get(name, name): parameter.default
-        for function in (Vocabulary.fit_count, BayesianSMM)
-        for name, parameter in inspect.signature(function).parameters.items()
-        if parameter.default is not inspect.Parameter.empty
-    }
+
+def _bold_rows(lines: list[str]) -> list[str]:
+    rows = [line.strip("|").split("|") for line in lines]
+    for column, name in enumerate(rows[0]):
+        better = next((BETTER[key] for key in BETTER if key in name.lower()), None)
+        if better is None:
+            continue
+        values = {}
+        for at, row in enumerate(rows[2:], start=2):
+            if found := re.match(r" *(-?\d+(?:\.\d+)?)", row[column]):
+                values[at] = float(found[1])
+        for at, value in values.items():
+            if len(values) > 2 and value == better(values.values()):
+                rows[at][column] = f" **{rows[at][column].strip()}** "
+    return ["|" + "|".join(row) + "|" for row in rows]
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 A fence ``console run`` holds `docsigma` commands, one a line after ``$``; a fence
 ``python run`` holds Python. The runs of a page share one folder, which starts with
-the files of ``docs/examples``, and one Python namespace.
+the files of ``docs/examples``, and one Python namespace. Notebooks are run by
+mkdocs-jupyter; what their pages would load from the network is left out.
 """
 
 from __future__ import annotations
@@ -14,19 +15,37 @@ import re
 import shlex
 import shutil
 import tempfile
+import textwrap
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-_FENCE = re.compile(r"^```(console|python) run\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Scripts of nbconvert that load formulas and diagrams from elsewhere.
+_REMOTE = re.compile(
+    r"<script(?:(?!</script>).)*?(?:cdnjs|MathJax)(?:(?!</script>).)*</script>",
+    re.DOTALL,
+)
+# A fence may be indented, as in a tab.
+_FENCE = re.compile(
+    r"^( *)```(console|python) run\n(.*?)^\1```$", re.MULTILINE | re.DOTALL
+)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Put the output of every run of a page into the page."""
-    fences = [(match[1], match[2]) for match in _FENCE.finditer(markdown)]
+    fences = [
+        (match[2], textwrap.dedent(match[3])) for match in _FENCE.finditer(markdown)
+    ]
     results = iter(_run_page(tuple(fences)))
-    return _FENCE.sub(lambda _: next(results), markdown)
+    return _FENCE.sub(lambda m: textwrap.indent(next(results), m[1]), markdown)
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Leave out of a notebook's page what it would load from the network."""
+    if not page.file.src_uri.endswith(".ipynb"):
+        return output
+    return _REMOTE.sub("", output).replace('<script src=""> </script>', "")
 
 
 @cache

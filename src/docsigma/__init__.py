@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         GaussianLinearClassifier as GaussianLinearClassifier,
     )
     from docsigma.classifiers import HybridClassifier as HybridClassifier
-    from docsigma.classifiers import TopicClassifier as TopicClassifier
     from docsigma.classifiers import (
         UncertainGaussianClassifier as UncertainGaussianClassifier,
     )
@@ -37,8 +36,9 @@ if TYPE_CHECKING:
     from docsigma.models import load_model as load_model
     from docsigma.posterior import GaussianPosterior as GaussianPosterior
     from docsigma.text import DocumentEmbedder as DocumentEmbedder
+    from docsigma.text import TopicClassifier as TopicClassifier
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 wait_passively()
 
@@ -58,7 +58,7 @@ _HOME = {
     "InputError": "docsigma.exceptions",
     "Perplexity": "docsigma.metrics",
     "TokenWeights": "docsigma.counts",
-    "TopicClassifier": "docsigma.classifiers",
+    "TopicClassifier": "docsigma.text",
     "UncertainGaussianClassifier": "docsigma.classifiers",
     "Vocabulary": "docsigma.counts",
     "load_corpus": "docsigma.corpora",

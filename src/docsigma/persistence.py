@@ -1,7 +1,8 @@
 """Models and checkpoints on disk: safetensors and JSON, no code.
 
 A model is a folder: ``config.json`` (schema version, parameters, history, checksum),
-``model.safetensors`` and, if the model knows its words, ``vocabulary.json``. A
+``model.safetensors``, a ``README.md`` for people and hubs of models, which is not read
+back, and, if the model knows its words, ``vocabulary.json``. A
 checkpoint is one safetensors file with its configuration inside, so that replacing
 it is one rename.
 """
@@ -27,6 +28,7 @@ SCHEMA_VERSION = 1
 # those of its trainers.
 CHECKPOINT_VERSION = 2
 CONFIG, TENSORS, VOCABULARY = "config.json", "model.safetensors", "vocabulary.json"
+CARD = "README.md"
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
@@ -77,13 +79,20 @@ def _check_schema(
         )
 
 
-def write_model(folder: str | os.PathLike[str], model: StoredModel) -> None:
-    """Write a model folder, whole or not at all; an older one is replaced."""
+def write_model(
+    folder: str | os.PathLike[str], model: StoredModel, card: str | None = None
+) -> None:
+    """Write a model folder, whole or not at all; an older one is replaced.
+
+    `card` is the text of its README.
+    """
     with atomic_folder(folder) as temporary:
         write_tensors(temporary / TENSORS, model.arrays, {"kind": model.kind})
         digest = hashlib.sha256((temporary / TENSORS).read_bytes()).hexdigest()
         if model.vocabulary is not None:
             _dump(temporary / VOCABULARY, model.vocabulary)
+        if card is not None:
+            (temporary / CARD).write_text(card, "utf-8")
         config = {
             "format": "docsigma-model",
             "schema_version": SCHEMA_VERSION,

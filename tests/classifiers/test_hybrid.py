@@ -9,10 +9,10 @@ from sklearn.linear_model import LogisticRegression
 
 from docsigma import (
     BayesianSMM,
+    CountsClassifier,
     GaussianPosterior,
     HybridClassifier,
     InputError,
-    TopicClassifier,
     load_corpus,
 )
 from docsigma.classifiers._mixing import Mixture, fit_mixture
@@ -37,7 +37,7 @@ def setting():
 @pytest.fixture(scope="module")
 def topics(setting):
     model, corpus, labels = setting
-    return TopicClassifier.fit(model, corpus.train.counts, labels)
+    return CountsClassifier.fit(model, corpus.train.counts, labels)
 
 
 def pair(topics, counts):
@@ -155,7 +155,7 @@ def test_unknown_labels_are_no_class(setting, missing):
     model, corpus, labels = setting
     some = np.array(labels, dtype=object)
     some[40:] = missing
-    topics = TopicClassifier.fit(model, corpus.train.counts, some)
+    topics = CountsClassifier.fit(model, corpus.train.counts, some)
     np.testing.assert_array_equal(topics.classes_, np.unique(labels))
     counts = corpus.train.counts[40:]
     log_proba = topics.predict_log_proba(topics.embed(counts), counts)
@@ -168,7 +168,7 @@ def test_one_label_per_class_works(setting):
     some = np.full(len(labels), None, dtype=object)
     for name in np.unique(labels):
         some[np.flatnonzero(labels == name)[0]] = name
-    topics = TopicClassifier.fit(model, corpus.train.counts, some)
+    topics = CountsClassifier.fit(model, corpus.train.counts, some)
     counts = corpus.test.counts
     assert np.isfinite(topics.predict_log_proba(topics.embed(counts), counts)).all()
     assert topics.calibration is None
@@ -194,7 +194,7 @@ def test_uncertainty_has_its_parts(setting, topics):
 @pytest.mark.parametrize("kind", ["evidence", "glcu", "glc", "lr"])
 def test_other_kinds_have_uncertainties_too(setting, kind):
     model, corpus, labels = setting
-    topics = TopicClassifier.fit(model, corpus.train.counts, labels, kind=kind)
+    topics = CountsClassifier.fit(model, corpus.train.counts, labels, kind=kind)
     found = topics.predict_uncertainty(topics.embed(corpus.test.counts))
     for values in (found.entropy, found.epistemic, found.typicality):
         assert values.shape == (100,)
@@ -234,7 +234,7 @@ def test_bad_input_is_one_sentence(setting, topics):
     counts = corpus.train.counts
     q = topics.embed(counts)
     with pytest.raises(InputError, match="the hybrid needs counts"):
-        TopicClassifier.fit(model, q, labels)
+        CountsClassifier.fit(model, q, labels)
     with pytest.raises(InputError, match="needs the documents' `counts`"):
         topics.predict_log_proba(q)
     with pytest.raises(InputError, match="counts of 200 documents, but .* of 10"):
@@ -247,4 +247,4 @@ def test_bad_input_is_one_sentence(setting, topics):
     with pytest.raises(InputError, match="size 2, but .* size 4"):
         topics.classifier.predict((counts, narrow))
     with pytest.raises(InputError, match="for the hybrid, not for lr"):
-        TopicClassifier.fit(model, counts, labels, kind="lr", groups=labels)
+        CountsClassifier.fit(model, counts, labels, kind="lr", groups=labels)

@@ -173,8 +173,8 @@ def test_bad_input_gets_one_sentence(folder, tmp_path, capsys):
     predict = ("classifier", "predict", out, folder / "test.jsonl")
     sentence = refuse(capsys, *predict, "--out", tmp_path / "x.jsonl")
     assert "has no model.safetensors" in sentence
-    assert ".parquet, .npz, .jsonl" in refuse(
-        capsys, *predict, "--out", tmp_path / "x.csv"
+    assert ".parquet, .csv, .npz, .jsonl" in refuse(
+        capsys, *predict, "--out", tmp_path / "x.xlsx"
     )
 
 
@@ -219,7 +219,7 @@ def test_a_missing_label_is_embedded_as_missing(
     folder, partly, tmp_path, capsys, suffix, monkeypatch
 ):
     # The first block on disk has no label at all.
-    monkeypatch.setattr("docsigma.cli._common.BLOCK", 1)
+    monkeypatch.setattr("docsigma.cli._counted.BLOCK", 1)
     counts = tmp_path / "counts"
     words = ("--vocabulary", folder / "model")
     succeed(capsys, "count", partly, "--out", counts, *words)

@@ -187,7 +187,7 @@ def test_bad_words_are_refused(words, fact):
         ({"ngram_range": [2, 1]}, "`ngram_range`"),
         ({"ngram_range": [1]}, "`ngram_range`"),
         ({"stop_words": [1]}, "`stop_words`"),
-        ({"stop_words": "klingon"}, "settings are not valid"),
+        ({"stop_words": "klingon"}, "`stop_words` must be `english`"),
         ({"analyzer": "guess"}, "settings are not valid"),
         ({"strip_accents": "all"}, "settings are not valid"),
         ({"extra": 1}, "entries"),

@@ -44,7 +44,9 @@ def test_loading_gives_the_same_model(model, folder, counts):
 def test_a_model_can_be_saved_over_itself(model, folder):
     model.save(folder)
     names = sorted(path.name for path in folder.iterdir())
-    assert names == ["config.json", "model.safetensors", "vocabulary.json"]
+    assert names == [
+        *("README.md", "config.json", "model.safetensors", "vocabulary.json")
+    ]
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 

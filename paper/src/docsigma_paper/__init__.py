@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from docsigma_paper.models import NVDM as NVDM
     from docsigma_paper.models import SMM as SMM
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Names load when first used, as those of docsigma: `docsigma --help` needs no torch.
 _HOME = {

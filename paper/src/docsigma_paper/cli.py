@@ -43,7 +43,7 @@ def reproduce(
     ] = None,
 ) -> None:
     """Reproduce a table or figure of the paper; a stopped run goes on."""
-    from tqdm.auto import tqdm
+    from tqdm import tqdm
 
     from docsigma_paper.reproduce import EXPERIMENTS
     from docsigma_paper.reproduce import reproduce as run

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from docsigma.classifiers import TopicClassifier
+from docsigma.classifiers import CountsClassifier
 from docsigma.corpora import load_corpus
 from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
@@ -118,7 +118,7 @@ def run(
     model.fit(counted.counts)
     q = model.posterior(counted.counts)
     classifiers = {
-        kind: TopicClassifier.fit(model, q, train_labels, kind=kind) for kind in KINDS
+        kind: CountsClassifier.fit(model, q, train_labels, kind=kind) for kind in KINDS
     }
     needed = start + max(lengths)
     long = [i for i, text in enumerate(test.texts) if len(text.split()) >= needed]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from docsigma.classifiers.counts_classifier import CountsClassifier
 from docsigma.classifiers.evidence import EvidenceClassifier
 from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
 from docsigma.classifiers.hybrid import HybridClassifier
 from docsigma.classifiers.logistic import CrossValidatedLogisticRegression
-from docsigma.classifiers.topic_classifier import TopicClassifier
 from docsigma.classifiers.uncertain_gaussian import UncertainGaussianClassifier
 
 __all__ = [
+    "CountsClassifier",
     "CrossValidatedLogisticRegression",
     "EvidenceClassifier",
     "GaussianLinearClassifier",
     "HybridClassifier",
-    "TopicClassifier",
     "UncertainGaussianClassifier",
 ]

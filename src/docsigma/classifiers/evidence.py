@@ -66,7 +66,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         The shared covariance. ``"diagonal"`` costs K operations per document and
         class where ``"full"`` costs :math:`K^3` per document, and is as good in axes
         in which the within-class covariance is diagonal:
-        :class:`TopicClassifier` turns its model into those.
+        :class:`CountsClassifier` turns its model into those.
     tempering : "auto" or (float, float)
         :math:`k_0` and :math:`\alpha`, or ``"auto"``: chosen by cross-validation.
     unlabelled_weight : "auto" or float

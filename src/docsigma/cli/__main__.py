@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -48,15 +50,49 @@ def main(arguments: list[str] | None = None) -> None:
 
         if not isinstance(error, InvalidParameterError):
             raise
-        _fail(str(error))
+        _fail(_parameter_sentence(str(error)))
     except wrong_option as error:
-        _fail(error.format_message())
+        given = sys.argv[1:] if arguments is None else arguments
+        _fail(_option_sentence(error.format_message(), given))
     else:
         sys.exit(status or 0)
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
     print(f"docsigma: {message}", file=sys.stderr)
+
+
+def _parameter_sentence(message: str) -> str:
+    """Put scikit-learn's two sentences on a parameter into one, in plain words."""
+    from docsigma.cli._settings import ALIASES
+
+    form = r"The '(\w+)' parameter of \w+ must be (.*)\. Got (.*) instead\."
+    found = re.fullmatch(form, message, re.DOTALL)
+    if found is None:
+        return message
+    name, wanted, value = found.groups()
+    flags = {parameter: flag for flag, parameter in ALIASES.items()}
+    for pattern, words in (
+        (r"an int", "a whole number"),
+        (r"a float", "a number"),
+        (r" in the range \[([\d.]+), inf\)", r" of \1 or more"),
+        (r" in the range \(([\d.]+), inf\)", r" above \1"),
+        (r"a str among \{(.*)\}", r"one of \1"),
+    ):
+        wanted = re.sub(pattern, words, wanted)
+    return f"`{flags.get(name, name)}` must be {wanted}, got {value}"
+
+
+def _option_sentence(message: str, arguments: Sequence[str]) -> str:
+    """Name the value that is no number: typer's sentence does not."""
+    found = re.match(
+        r"Invalid value for '(--[\w-]+)': Input should be a valid", message
+    )
+    if found is None or found[1] not in arguments[:-1]:
+        return message
+    value = arguments[list(arguments).index(found[1]) + 1]
+    wanted = "a whole number" if "integer" in message else "a number"
+    return f"{found[1]} must be {wanted}, got {value!r}"
 
 
 def _fail(sentence: str) -> None:

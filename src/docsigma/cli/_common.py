@@ -17,22 +17,17 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from docsigma._files import check_replaceable
+from docsigma.cli._counted import CountedSource, counted_in_memory, counted_on_disk
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
     import numpy as np
-    import scipy.sparse as sp
     from numpy.typing import NDArray
     from rich.table import Table
 
     from docsigma.corpora import Documents
-    from docsigma.counts import CountedDocuments, Counts, DiskCounts, Vocabulary
+    from docsigma.counts import DiskCounts
     from docsigma.models._count_model import CountModel
-    from docsigma.posterior import GaussianPosterior
-
-
-# Documents on disk that are worked on at once.
-BLOCK = 8192
 
 
 class Split(StrEnum):
@@ -42,9 +37,9 @@ class Split(StrEnum):
     test = "test"
 
 
-def option(text: str) -> Any:
-    """Return an option with its help."""
-    return typer.Option(help=text)
+def option(text: str, default: str | None = None) -> Any:
+    """Return an option with its help; `default` says what is used if not given."""
+    return typer.Option(help=text, show_default=True if default is None else default)
 
 
 ModelFolder = Annotated[Path, typer.Argument(help="Model folder, made by `fit`.")]
@@ -52,6 +47,10 @@ DocumentsArgument = Annotated[
     str, typer.Argument(metavar="DOCS", help="Name of a corpus, or a file or folder.")
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, nothing else.")]
+Device = Annotated[
+    str | None,
+    option("Where to compute: cpu, cuda, or auto: a GPU if there is one.", "auto"),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 Force = Annotated[
     bool, typer.Option("--force", help="Overwrite what --out names, if it exists.")
@@ -63,13 +62,29 @@ class CountingOptions:
     """How to choose the words of a vocabulary."""
 
     min_df: Annotated[
-        int | None, option("Keep words of at least this many documents.")
+        int | None, option("Keep words of at least this many documents.", "2")
+    ] = None
+    max_df: Annotated[
+        float | None,
+        option("Leave out words of more than this share of the documents.", "1.0"),
     ] = None
     max_features: Annotated[
-        int | None, option("Keep only this many words, the most frequent.")
+        int | None, option("Keep only this many words, the most frequent.", "all")
     ] = None
     stop_words: Annotated[
-        str | None, option("`english` leaves out its stop words.")
+        str | None,
+        option(
+            "`english` leaves out the commonest words of English (the, of, ...).",
+            "none",
+        ),
+    ] = None
+    tokenizer: Annotated[
+        str | None,
+        option(
+            "Cuts words where no spaces do: jieba (Chinese), janome (Japanese) or "
+            "pythainlp (Thai), after pip install of it.",
+            "spaces and punctuation",
+        ),
     ] = None
 
 
@@ -85,9 +100,16 @@ class DocumentOptions:
         "label"
     )
     id_column: Annotated[str, option("Column that holds the document's id.")] = "id"
+    delimiter: Annotated[
+        str | None,
+        option("What separates columns: `;`, `tab`, ...", "comma; tab in .tsv"),
+    ] = None
+    encoding: Annotated[str, option("Encoding of the texts, for example cp1252.")] = (
+        "utf-8"
+    )
     vocabulary: Annotated[
         Path | None,
-        option("Words of a count matrix, one a line; else found beside it."),
+        option("Words of a count matrix, one per line.", "a file beside it"),
     ] = None
 
     def load(self, name: str) -> Documents:
@@ -99,11 +121,15 @@ class DocumentOptions:
             return corpus.train if self.split is Split.train else corpus.test
         return load_corpus(
             name,
-            text_column=self.text_column,
-            label_column=self.label_column,
-            id_column=self.id_column,
             vocabulary=self.vocabulary,
+            **self.columns,
         ).train
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """How the columns of a table are read."""
+        names = ("text_column", "label_column", "id_column", "delimiter", "encoding")
+        return {name: getattr(self, name) for name in names}
 
     def open_counts(self, name: str) -> DiskCounts | None:
         """Open the folder `name` that `count` wrote; None if it is something else."""
@@ -123,22 +149,10 @@ class DocumentOptions:
 
         Counts that do not fit the model are refused.
         """
-        from docsigma.counts import MemoryCounts
-
         stored = self.open_counts(name)
         if stored is not None:
-            _check_same_words(model, stored)
-            return CountedSource(stored, stored.n_unknown, stored.ids, stored.labels)
-        documents = self.load(name)
-        _check_countable(model, documents)
-        counted = count_words(model.vocabulary_, documents)
-        ids, labels = documents.ids, documents.labels
-        return CountedSource(
-            MemoryCounts(counted.counts),
-            counted.n_unknown,
-            lambda rows: _choose(ids, rows),
-            lambda rows: None if labels is None else _choose(labels, rows),
-        )
+            return counted_on_disk(model, stored)
+        return counted_in_memory(model, self.load(name))
 
 
 def is_corpus(name: str) -> bool:
@@ -187,31 +201,6 @@ def with_options(
     return decorate
 
 
-def _choose(values: Sequence[Any], rows: Any) -> list[Any]:
-    import numpy as np
-
-    return [values[row] for row in np.arange(len(values))[rows].tolist()]
-
-
-@dataclass(frozen=True)
-class CountedSource:
-    """Documents counted by a model's words, in memory or on disk."""
-
-    counts: Counts
-    # Tokens of each document that the model does not know.
-    n_unknown: NDArray[np.int64]
-    # From rows to the ids and labels of those documents; without any label, None.
-    ids: Callable[[Any], list[str]]
-    labels: Callable[[Any], Sequence[str | None] | None]
-
-    def blocks(self) -> Iterator[slice]:
-        """Yield the rows to work on at once: all of those in memory, or a block."""
-        n_documents = len(self.counts)
-        size = n_documents if self.counts.in_memory else BLOCK
-        for start in range(0, n_documents, max(1, size)):
-            yield slice(start, min(start + size, n_documents))
-
-
 def labelled_rows(
     labels: Sequence[str | None] | None,
     n_documents: int,
@@ -230,7 +219,7 @@ def labelled_rows(
     if not rows:
         raise InputError(
             f"{name} has no labels: none of its {n_documents} documents has a value in "
-            "the column of labels or is in a subfolder"
+            "the column of labels (--label-column) or is in a subfolder"
         )
     if len(rows) < n_documents:
         typer.echo(
@@ -247,58 +236,6 @@ def load_model(folder: Path, device: str | None = None) -> CountModel:
 
     model = load_model(folder)
     return model if device is None else model.set_params(device=device)
-
-
-def embed_counts(
-    model: CountModel, counts: sp.csr_matrix | Counts
-) -> tuple[NDArray[Any], GaussianPosterior | None]:
-    """Embed documents: their means, and their Gaussians if the model gives any."""
-    if model.gives_points:
-        return model.transform(counts), None
-    q = model.posterior(counts)
-    return q.mean, q
-
-
-def count_words(words: Vocabulary | None, documents: Documents) -> CountedDocuments:
-    """Count documents by some words, or take the counts that they come with."""
-    from docsigma.counts import CountedDocuments
-
-    if words is not None:
-        return words.count_documents(documents)
-    assert documents.counts is not None
-    return CountedDocuments.of(documents.counts)
-
-
-def _check_countable(model: CountModel, documents: Documents) -> None:
-    if model.vocabulary_ is not None:
-        return
-    if documents.counts is None:
-        raise InputError(
-            "the model does not know its words, so it can embed counts but no texts"
-        )
-    n_columns = documents.counts.shape[1]
-    if n_columns != model.n_features_in_:
-        raise InputError(
-            f"{documents.source} has {n_columns} columns, the model was fitted on "
-            f"{model.n_features_in_}"
-        )
-
-
-def _check_same_words(model: CountModel, counts: DiskCounts) -> None:
-    n_columns, n_words = counts.n_features, model.n_features_in_
-    known, found = model.vocabulary_, counts.vocabulary
-    if known is not None and found is not None:
-        if found.words != known.words:
-            raise InputError(
-                f"{counts.folder} has {n_columns} words and the model {n_words}, not "
-                "the same in the same order: count with --vocabulary and the model's "
-                "folder"
-            )
-    elif n_columns != n_words:
-        raise InputError(
-            f"{counts.folder} has {n_columns} columns, the model was fitted on "
-            f"{n_words}"
-        )
 
 
 @contextlib.contextmanager
@@ -397,7 +334,8 @@ def table(title: str, *columns: str) -> Table:
     result = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
     for name in columns:
         right = name.startswith(">")
-        result.add_column(name.lstrip(">"), justify="right" if right else "left")
+        justify: Any = "right" if right else "left"
+        result.add_column(name.lstrip(">"), justify=justify, overflow="fold")
     return result
 
 
@@ -405,7 +343,7 @@ def show(*items: Any) -> None:
     """Print tables and lines to standard output, as wide as the terminal."""
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else 100
+    width = None if sys.stdout.isatty() else 80
     console = Console(width=width, highlight=False)
     for item in items:
         console.print(item)

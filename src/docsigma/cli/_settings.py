@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import json
 import tomllib
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from docsigma.exceptions import InputError
 # Names of the command line where they differ from the estimator's.
 ALIASES = {"components": "n_components", "draws": "n_draws", "seed": "random_state"}
 COUNTING = {"min_df", "max_df", "max_features", "lowercase", "stop_words"}
-COUNTING |= {"token_pattern", "ngram_range", "strip_accents"}
+COUNTING |= {"token_pattern", "ngram_range", "strip_accents", "tokenizer"}
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,31 @@ class Settings:
     counting: dict[str, Any]
 
 
+def _from_tune(path: Path) -> dict[str, Any]:
+    """Return the settings in a file that `tune` wrote."""
+    try:
+        report = json.loads(path.read_text("utf-8"))
+        values = dict(report["parameters"])
+        weights = values.pop("weights")
+        values["solver"] = report["solver"]
+    except FileNotFoundError as error:
+        raise InputError(f"there is no file {path}") from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path} is not what `docsigma tune` writes: a .json of settings needs its "
+            "`parameters` and `solver`; others are .toml"
+        ) from error
+    if weights != "none":
+        raise InputError(
+            f"{path} was tuned for weighted tokens ({weights}), which `fit` does not "
+            "have: tune with --weights none, or use TokenWeights in Python"
+        )
+    return values
+
+
 def _from_file(path: Path) -> dict[str, Any]:
+    if path.suffix == ".json":
+        return _from_tune(path)
     try:
         with path.open("rb") as handle:
             return tomllib.load(handle)
@@ -35,7 +61,7 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 
 def read_settings(flags: dict[str, Any], config: Path | None) -> Settings:
-    """Merge flags and a TOML file; a flag that is None was not given."""
+    """Merge flags and a file of settings; a flag that is None was not given."""
     from docsigma.models import BayesianSMM
 
     known = set(inspect.signature(BayesianSMM).parameters)
@@ -43,8 +69,16 @@ def read_settings(flags: dict[str, Any], config: Path | None) -> Settings:
     values = {ALIASES.get(k, k).replace("-", "_"): v for k, v in values.items()}
     for name in values:
         if name not in known | COUNTING:
-            names = ", ".join(sorted(known | COUNTING))
-            raise InputError(f"{config} has an unknown key {name!r}; known are {names}")
+            alike = get_close_matches(name, known | COUNTING | set(ALIASES), 1)
+            hint = (
+                f"did you mean {alike[0]!r}?"
+                if alike
+                else (
+                    "known are the options of `docsigma fit` and the parameters of "
+                    "BayesianSMM"
+                )
+            )
+            raise InputError(f"{config} has an unknown key {name!r}: {hint}")
     for name, value in flags.items():
         if value is not None:
             values[ALIASES.get(name, name)] = value

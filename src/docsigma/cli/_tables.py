@@ -1,12 +1,14 @@
-"""Columns of numbers and strings, written as .parquet, .npz or .jsonl.
+"""Columns of numbers and strings, written as .parquet, .csv, .npz or .jsonl.
 
 Constants, arrays that belong to the table and not to a row, are arrays of their own in
-.npz and JSON in the schema's metadata in .parquet; .jsonl has no place for them.
+.npz and JSON in the schema's metadata in .parquet; .csv and .jsonl have no place for
+them. A column of vectors becomes one column per entry in .csv: mean[0], mean[1], ...
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,6 +30,25 @@ def _write_jsonl(path: Path, blocks: Blocks) -> None:
             for row in zip(*lists, strict=True):
                 record = dict(zip(columns, row, strict=True))
                 handle.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def _write_csv(path: Path, blocks: Blocks) -> None:
+    with path.open("w", encoding="utf-8", newline="") as handle:
+        writer = csv.writer(handle, lineterminator="\n")
+        header: list[str] = []
+        for columns, _ in blocks:
+            flat: dict[str, list[Any]] = {}
+            for name, values in columns.items():
+                if isinstance(values, list) or values.ndim == 1:
+                    flat[name] = values if isinstance(values, list) else values.tolist()
+                else:
+                    for i, column in enumerate(values.T.tolist()):
+                        flat[f"{name}[{i}]"] = column
+            if not header:
+                header = list(flat)
+                writer.writerow(header)
+            # A document without a label has an empty field.
+            writer.writerows(zip(*flat.values(), strict=True))
 
 
 def _write_npz(path: Path, blocks: Blocks) -> None:
@@ -70,7 +91,12 @@ def _write_parquet(path: Path, blocks: Blocks) -> None:
             file.write_table(rows)
 
 
-_WRITERS = {".parquet": _write_parquet, ".npz": _write_npz, ".jsonl": _write_jsonl}
+_WRITERS = {
+    ".parquet": _write_parquet,
+    ".csv": _write_csv,
+    ".npz": _write_npz,
+    ".jsonl": _write_jsonl,
+}
 
 
 def check_table(path: Path, *inputs: str | Path, force: bool) -> None:

@@ -17,6 +17,7 @@ from docsigma._extensions import (
 from docsigma.cli.classifier import app as classifier
 from docsigma.cli.count import count
 from docsigma.cli.demo import demo
+from docsigma.cli.doctor import doctor
 from docsigma.cli.embed import embed
 from docsigma.cli.fit import fit
 from docsigma.cli.info import corpora, info
@@ -30,6 +31,7 @@ app = typer.Typer(
     help="Document embeddings with their uncertainties.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -62,7 +64,8 @@ def _missing(name: str) -> Callable[[], None]:
 
 
 # Functions, or groups of them; those of other distributions join by entry points.
-_FUNCTIONS = (count, fit, embed, perplexity, topics, info, corpora, demo, tune)
+_WORK = (count, fit, embed, perplexity, topics, tune)
+_FUNCTIONS = (*_WORK, info, corpora, demo, doctor)
 COMMANDS: dict[str, Any] = {command.__name__: command for command in _FUNCTIONS}
 COMMANDS["classifier"] = classifier
 _ANYTHING = {

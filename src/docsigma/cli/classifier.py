@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from docsigma.cli import _common
+from docsigma.cli import _common, _counted
 from docsigma.cli._common import option
 from docsigma.cli._tables import Blocks, check_table, write_table
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
-    from docsigma.classifiers import TopicClassifier
+    from docsigma.classifiers import CountsClassifier
 
 app = typer.Typer(
     name="classifier",
@@ -46,7 +46,8 @@ def fit(
         str | None,
         option(
             "Labelled documents, not those of training, that prediction sets are "
-            "calibrated on. The hybrid has its held-out ones."
+            "calibrated on.",
+            "the hybrid's held-out ones",
         ),
     ] = None,
     reader: _common.DocumentOptions,
@@ -59,10 +60,10 @@ def fit(
     leave them out. The folder holds the model: predict and evaluate need nothing else.
     """
     from docsigma._array_checks import check_choice
-    from docsigma.classifiers.topic_classifier import (
+    from docsigma.classifiers.counts_classifier import (
         KINDS,
         SEMI_SUPERVISED,
-        TopicClassifier,
+        CountsClassifier,
     )
 
     check_choice("--kind", kind, KINDS)
@@ -74,10 +75,10 @@ def fit(
     unlabelled = "help, unlabelled" if kind in SEMI_SUPERVISED else "is left out"
     rows, labels = _common.labelled_rows(found, n_documents, docs, unlabelled)
     if kind in SEMI_SUPERVISED:
-        classifier = TopicClassifier.fit(smm, counts, list(found or []), kind=kind)
+        classifier = CountsClassifier.fit(smm, counts, list(found or []), kind=kind)
     else:
         some = counts if len(rows) == n_documents else counts[rows]
-        classifier = TopicClassifier.fit(smm, some, labels, kind=kind)
+        classifier = CountsClassifier.fit(smm, some, labels, kind=kind)
     if calibration is not None:
         held_out = _KnownDocuments.read(classifier, reader, calibration)
         classifier.calibrate(held_out.source.counts[held_out.rows], held_out.labels)
@@ -98,7 +99,7 @@ def fit(
 def predict(
     clf: ClassifierFolder,
     docs: _common.DocumentsArgument,
-    out: Annotated[Path, option("File: .parquet, .npz or .jsonl.")],
+    out: Annotated[Path, option("File to write: .parquet, .csv, .npz or .jsonl.")],
     *,
     coverage: Annotated[
         float, option("Share of documents whose prediction set has the right label.")
@@ -117,13 +118,13 @@ def predict(
     """
     import numpy as np
 
-    from docsigma.classifiers.topic_classifier import TopicClassifier
+    from docsigma.classifiers.counts_classifier import CountsClassifier
     from docsigma.posterior import GaussianPosterior
 
     check_table(out, clf, docs, force=force)
     if not 0 < coverage < 1:
         raise InputError(f"--coverage must be between 0 and 1, got {coverage:g}")
-    classifier = TopicClassifier.load(clf)
+    classifier = CountsClassifier.load(clf)
     sets = classifier.calibration
     names = np.array([str(name) for name in classifier.classes_], dtype=object)
     source = reader.count(docs, classifier.model)
@@ -177,7 +178,7 @@ def predict(
 def evaluate(
     clf: ClassifierFolder,
     docs: _common.DocumentsArgument,
-    plots: Annotated[Path | None, option("Folder for plots.")] = None,
+    plots: Annotated[Path | None, option("Folder for plots.", "none are drawn")] = None,
     *,
     coverage: Annotated[
         float, option("Share of documents whose prediction set has the right label.")
@@ -192,7 +193,7 @@ def evaluate(
     """
     import numpy as np
 
-    from docsigma.classifiers.topic_classifier import TopicClassifier
+    from docsigma.classifiers.counts_classifier import CountsClassifier
     from docsigma.classifiers.uncertainty import entropies
     from docsigma.experiments.evaluation import evaluate as evaluate_probabilities
     from docsigma.metrics import (
@@ -205,7 +206,7 @@ def evaluate(
 
     if not 0 < coverage < 1:
         raise InputError(f"--coverage must be between 0 and 1, got {coverage:g}")
-    classifier = TopicClassifier.load(clf)
+    classifier = CountsClassifier.load(clf)
     known = _KnownDocuments.read(classifier, reader, docs)
     labels, classes = known.labels, classifier.classes_
     log_proba = known.predict_log_proba(classifier)
@@ -285,7 +286,7 @@ def evaluate(
 class _KnownDocuments:
     """Documents whose labels the classifier knows."""
 
-    source: _common.CountedSource
+    source: _counted.CountedSource
     rows: Any
     labels: Any
     n_unlabelled: int
@@ -294,7 +295,7 @@ class _KnownDocuments:
 
     @classmethod
     def read(
-        cls, classifier: TopicClassifier, reader: _common.DocumentOptions, docs: str
+        cls, classifier: CountsClassifier, reader: _common.DocumentOptions, docs: str
     ) -> _KnownDocuments:
         """Count documents, and leave out those of no label or of an unknown one."""
         import numpy as np
@@ -318,11 +319,11 @@ class _KnownDocuments:
             sorted(set(labels[~known].tolist())),
         )
 
-    def predict_log_proba(self, classifier: TopicClassifier) -> Any:
+    def predict_log_proba(self, classifier: CountsClassifier) -> Any:
         """Return log probabilities; of documents on disk block by block."""
         import numpy as np
 
-        size = len(self.rows) if self.source.counts.in_memory else _common.BLOCK
+        size = len(self.rows) if self.source.counts.in_memory else _counted.BLOCK
         parts = []
         for some in np.split(self.rows, range(size, len(self.rows), size)):
             counts = self.source.counts[some]

@@ -15,6 +15,7 @@ import typer
 
 from docsigma.cli import _common
 from docsigma.cli._common import option
+from docsigma.cli._counted import count_words
 from docsigma.cli._settings import read_settings
 from docsigma.exceptions import InputError
 
@@ -38,12 +39,13 @@ def count(
         Path | None,
         option(
             "Words to count: a folder made by `fit` or `count`, or a file, one word "
-            "a line. For a count matrix a file names its columns."
+            "per line. For a count matrix a file names its columns.",
+            "learned from DOCS",
         ),
     ] = None,
     words_to_keep: _common.CountingOptions,
     config: Annotated[
-        Path | None, option("TOML file of settings, as for `fit`.")
+        Path | None, option("File of settings, as for `fit`.", "none")
     ] = None,
     reader: _common.DocumentOptions,
     force: _common.Force = False,
@@ -71,7 +73,7 @@ def count(
         blocks, words, n_features = _source(docs, reader, vocabulary, counting, bar)
         with CountsWriter(out, n_features, words) as writer:
             for block in _watched(blocks(), "count", bar):
-                counted = _common.count_words(words, block)
+                counted = count_words(words, block)
                 writer.add(
                     counted.counts,
                     block.labels,
@@ -149,12 +151,7 @@ def _streamed(path: Path, reader: _common.DocumentOptions) -> Blocks:
 
     def blocks() -> Iterator[Documents]:
         size = 0
-        for block in iter_documents(
-            path,
-            text_column=reader.text_column,
-            label_column=reader.label_column,
-            id_column=reader.id_column,
-        ):
+        for block in iter_documents(path, **reader.columns):
             size += len(block)
             yield block
         sizes.append(size)

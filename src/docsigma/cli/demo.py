@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 def demo(
     out: Annotated[Path, option("Folder for the model and plots.")] = Path("demo"),
-    components: Annotated[int, option("Size of an embedding.")] = 50,
-    max_iter: Annotated[int | None, option("Passes over the corpus.")] = None,
+    components: Annotated[int, option("Numbers per embedding (K).")] = 50,
+    max_iter: Annotated[
+        int | None, option("Passes over the corpus at the most.", "by its size")
+    ] = None,
 ) -> None:
     """Fit on docstrings, embed and label held-out ones, print tables, write plots."""
     from docsigma.experiments.demo import run_demo

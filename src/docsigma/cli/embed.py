@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from docsigma.cli import _common
 from docsigma.cli._common import option
+from docsigma.cli._counted import CountedSource, embed_counts
 from docsigma.cli._tables import Blocks, check_table, write_table
 
 if TYPE_CHECKING:
@@ -18,19 +19,21 @@ if TYPE_CHECKING:
 def embed(
     model: _common.ModelFolder,
     docs: _common.DocumentsArgument,
-    out: Annotated[Path, option("File to write: .parquet, .npz or .jsonl.")],
+    out: Annotated[Path, option("File to write: .parquet, .csv, .npz or .jsonl.")],
     *,
     reader: _common.DocumentOptions,
-    device: Annotated[str | None, option("cpu, cuda or auto.")] = None,
+    device: _common.Device = None,
     force: _common.Force = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Infer the Gaussian of each document and write it to a file.
 
     A row holds id, label (if known), mean, variance, total_variance, n_tokens and
-    n_unknown; without the variances if the model gives points. Documents in a
-    folder that `count` wrote are embedded and written in blocks; only .npz holds all
-    of them in memory.
+    n_unknown; without the variances if the model gives points. A .csv has one column
+    per dimension. Documents in a folder that `count` wrote are embedded and written in
+    blocks; only .npz holds all of them in memory.
+
+    Example: docsigma embed model tickets.csv --out embeddings.csv
     """
     check_table(out, model, docs, force=force)
     smm = _common.load_model(model, device)
@@ -47,14 +50,14 @@ def embed(
     _common.print_report(report, as_json, f"{docs} -> {out}", rows)
 
 
-def _embed(smm: CountModel, source: _common.CountedSource, out: Path) -> dict[str, Any]:
+def _embed(smm: CountModel, source: CountedSource, out: Path) -> dict[str, Any]:
     """Write the embeddings of documents; return what the report says of them."""
     n_tokens = source.counts.n_tokens.astype("int64")
     variances = []
 
     def blocks() -> Blocks:
         for rows in source.blocks():
-            mean, q = _common.embed_counts(smm, source.counts[rows])
+            mean, q = embed_counts(smm, source.counts[rows])
             columns: dict[str, Any] = {"id": source.ids(rows)}
             labels = source.labels(rows)
             if labels is not None:

@@ -60,21 +60,48 @@ def checkpoint_path(out: Path) -> Path:
 class ModelOptions:
     """Parameters of the model, None where they are not given."""
 
-    components: Annotated[int | None, option("Size of an embedding.")] = None
-    l1: Annotated[float | None, option("Weight of |T|.")] = None
-    l2: Annotated[float | None, option("Weight of half of T squared.")] = None
+    components: Annotated[
+        int | None,
+        option("Numbers per embedding (K): more tell finer topics apart.", "100"),
+    ] = None
+    l1: Annotated[
+        float | None,
+        option(
+            "Sparsity: higher switches more words off (l1 penalty on the loadings).",
+            "1.0",
+        ),
+    ] = None
+    l2: Annotated[
+        float | None,
+        option("Smoothness: higher holds all words nearer to their average.", "0.0"),
+    ] = None
     prior_precision: Annotated[
-        float | None, option("Precision of the prior over embeddings.")
+        float | None,
+        option("Higher holds embeddings nearer to zero; sets their scale.", "10.0"),
     ] = None
-    solver: Annotated[str | None, option("Training algorithm.")] = None
-    max_iter: Annotated[int | None, option("Passes at the most.")] = None
+    solver: Annotated[
+        str | None,
+        option("fast, or paper: the paper's own, many times slower.", "fast"),
+    ] = None
+    max_iter: Annotated[
+        int | None,
+        option("Passes over the corpus at the most.", "11, more for small corpora"),
+    ] = None
     tol: Annotated[
-        float | None, option("Relative growth of the bound that ends it.")
+        float | None,
+        option("Stop when a pass improves the bound by less than this part.", "1e-06"),
     ] = None
-    learning_rate: Annotated[float | None, option("Adam's step.")] = None
-    draws: Annotated[int | None, option("Draws per document and pass.")] = None
-    seed: Annotated[int | None, option("Seed of all randomness.")] = None
-    device: Annotated[str | None, option("cpu, cuda, or auto (the default).")] = None
+    learning_rate: Annotated[
+        float | None,
+        option("Size of a step on the words at the start.", "0.04; 0.01 for paper"),
+    ] = None
+    draws: Annotated[
+        int | None, option("Draws per document and pass, for paper.", "1")
+    ] = None
+    seed: Annotated[int | None, option("The same seed gives the same model.", "0")] = (
+        None
+    )
+    device: _common.Device = None
 
 
 @_common.with_options("split", split=_common.Split.train)
@@ -88,11 +115,16 @@ def fit(
     flags: ModelOptions,
     words_to_keep: _common.CountingOptions,
     config: Annotated[
-        Path | None, option("TOML file of the same settings; flags win.")
+        Path | None,
+        option(
+            "File of settings: .toml with the names above, or the .json that `tune` "
+            "wrote. Flags win.",
+            "none",
+        ),
     ] = None,
     reader: _common.DocumentOptions,
     checkpoint_every: Annotated[
-        int | None, option("Passes between two checkpoints.")
+        int | None, option("Passes between two checkpoints.", "only on Ctrl-C")
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the last checkpoint.")
@@ -111,6 +143,8 @@ def fit(
     from docsigma.counts import as_counts
     from docsigma.models import BayesianSMM
 
+    if checkpoint_every is not None:
+        _common.check_positive("--checkpoint-every", checkpoint_every)
     settings = read_settings(asdict(flags) | asdict(words_to_keep), config)
     settings.model.setdefault("random_state", 0)
     inputs = (corpus, config, reader.vocabulary)
@@ -145,6 +179,7 @@ def fit(
         raise typer.Exit(130)
     if words is not None:
         model.set_vocabulary(words)
+    model.trained_on_["corpus"] = corpus
     model.save(out)
     checkpoint.unlink(missing_ok=True)
     last = model.history_[-1]
@@ -163,7 +198,7 @@ def fit(
         "sparsity": last["sparsity"],
         "seconds": time.perf_counter() - started,
     }
-    ended = "bound converged" if model.converged_ else "max_iter reached"
+    ended = "the bound has settled" if model.converged_ else "all done"
     rows = {
         "documents": report["n_documents"],
         "tokens": report["n_tokens"],

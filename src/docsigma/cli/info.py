@@ -42,7 +42,7 @@ def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
         "rounds" if report["kind"] == "NVDM" else "passes": (
             f"{smm.n_iter_} in {last['seconds']:.0f} s"
         ),
-        "converged": "yes" if smm.converged_ else "no",
+        "training ended": _ended(smm),
         "objective" if points else "bound": _common.number(last["bound"], 0),
         f"{kl}, per document": f"{last['kl']:.2f} nats",
         "loadings that are zero": f"{100 * report['sparsity']:.1f} %",
@@ -57,17 +57,21 @@ def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
 
 def _load(folder: Path) -> tuple[CountModel, dict[str, Any]]:
     """Read a model and, where a classifier is kept with it, what that is."""
-    from docsigma.classifiers import TopicClassifier
+    from docsigma.classifiers.counts_classifier import FOLDER_KIND, CountsClassifier
     from docsigma.models.registry import restore_model
     from docsigma.persistence import read_model
 
     stored = read_model(folder)
-    if stored.kind != TopicClassifier.__name__:
+    if stored.kind != FOLDER_KIND:
         return restore_model(stored, folder), {}
-    topics = TopicClassifier.load(folder)
+    topics = CountsClassifier.load(folder)
     classes = [str(name) for name in topics.classes_]
     about = {"classifier": topics.kind, "n_classes": len(classes), "classes": classes}
     return topics.model, about
+
+
+def _ended(model: CountModel) -> str:
+    return "the bound had settled" if model.converged_ else "all passes were done"
 
 
 def _plain(value: object) -> Any:

@@ -15,16 +15,21 @@ def perplexity(
     docs: _common.DocumentsArgument,
     *,
     estimator: Annotated[
-        str, option("monte_carlo, jensen, authors or importance.")
+        str,
+        option(
+            "How it is computed: monte_carlo (a valid bound), jensen (looser, no "
+            "draws), importance (tighter, slower), or authors (no bound: the paper's "
+            "code)."
+        ),
     ] = "monte_carlo",
     draws: Annotated[
-        int | None, option("Draws per document; 32, or 20 for NVDM, if not given.")
+        int | None, option("Draws per document.", "32; 20 for NVDM")
     ] = None,
     reader: _common.DocumentOptions,
-    device: Annotated[str | None, option("cpu, cuda or auto.")] = None,
+    device: _common.Device = None,
     as_json: _common.JsonFlag = False,
 ) -> None:
-    """Print the perplexity of documents, and the lines to read it against.
+    """Print how well a model predicts documents: perplexity, lower is better.
 
     The counts of a folder that `count` wrote are read some thousand documents at a
     time. A model that gives points, such as SMM, has no perplexity.

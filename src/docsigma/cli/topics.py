@@ -9,6 +9,10 @@ import typer
 
 from docsigma.cli import _common
 from docsigma.cli._common import option
+from docsigma.cli._counted import embed_counts
+
+# Share of stop words among the words shown from which on it is worth a sentence.
+STOP_WORDS = 0.2
 
 
 @_common.with_options()
@@ -19,12 +23,15 @@ def topics(
         typer.Argument(metavar="[DOCS]", help="Corpus, file or folder to group."),
     ] = None,
     *,
-    words: Annotated[int, option("Words a dimension or group.")] = 8,
+    words: Annotated[int, option("Words per dimension or group.")] = 8,
     clusters: Annotated[int, option("Number of groups.")] = 10,
     reader: _common.DocumentOptions,
     as_json: _common.JsonFlag = False,
 ) -> None:
-    """Print the words of each dimension or, with documents, of groups of them."""
+    """Print the words of each dimension or, with documents, of groups of them.
+
+    Example: docsigma topics model tickets.csv --clusters 20
+    """
     from docsigma.models.topics import cluster_documents, describe_dimensions
 
     _common.check_positive("--words", words)
@@ -41,9 +48,10 @@ def topics(
             top, bottom = ", ".join(d.top), ", ".join(d.bottom)
             rows.add_row(str(d.index), f"{d.weight:.2f}", top, bottom)
         _common.show(rows)
+        _suggest_stop_words([word for d in dimensions for word in d.top + d.bottom])
         return
     source = reader.count(docs, smm)
-    means, q = _common.embed_counts(smm, source.counts)
+    means, q = embed_counts(smm, source.counts)
     groups = cluster_documents(smm, means if q is None else q, clusters, words)
     if as_json:
         rows_json = [asdict(g) | {"nearest": source.ids(g.nearest)} for g in groups]
@@ -61,3 +69,16 @@ def topics(
         shown = [] if variance is None else [f"{variance:.2f}"]
         rows.add_row(str(g.size), *shown, ", ".join(g.words), nearest)
     _common.show(rows)
+    _suggest_stop_words([word for g in groups for word in g.words])
+
+
+def _suggest_stop_words(words: list[str]) -> None:
+    """Say so where a good part of the words is English stop words."""
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    n_stop = sum(word in ENGLISH_STOP_WORDS for word in words)
+    if n_stop > STOP_WORDS * len(words):
+        _common.show(
+            f"{n_stop} of these {len(words)} words are English stop words: "
+            "`docsigma fit` with --stop-words english leaves them out"
+        )

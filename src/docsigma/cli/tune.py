@@ -16,37 +16,53 @@ from docsigma.cli._common import option
 from docsigma.exceptions import InputError
 
 
+@_common.with_options("split", "vocabulary")
 def tune(
     corpus: Annotated[str, typer.Argument(help="Corpus: a name, or a file or folder.")],
     out: Annotated[Path, option("JSON file for what was found.")],
+    *,
     objective: Annotated[
-        str, option("What to minimise: glcu, lr or perplexity.")
+        str,
+        option(
+            "What is judged on held-out documents: glcu or lr (cross-entropy of that "
+            "classifier) or perplexity (needs no labels)."
+        ),
     ] = "glcu",
     components: Annotated[
-        str, option("Sizes to choose from, with commas.")
+        str, option("Numbers per embedding (K) to choose from, with commas.")
     ] = "50,100,200",
     l1: Annotated[
-        str, option("Least and greatest l1 weight, with a comma.")
+        str, option("Least and greatest sparsity (l1 penalty), with a comma.")
     ] = "0.01,10",
     prior_precision: Annotated[
-        str, option("Least and greatest precision of the prior.")
+        str, option("Least and greatest precision of the prior, with a comma.")
     ] = "1,100",
     weights: Annotated[
-        str, option("Weights of tokens, with commas: none, log-idf.")
+        str,
+        option("Weights of tokens to choose from, with commas: none, log-idf."),
     ] = "none",
     words: Annotated[
-        str | None, option("First and last word of a window, where the corpus has it.")
+        str | None,
+        option("First and last word of a window, for Switchboard.", "all words"),
     ] = None,
     hold_out: Annotated[
-        str, option("Documents to judge by: random, or latest of each class.")
+        str, option("Documents to hold out: random, or latest of each class.")
     ] = "random",
     trials: Annotated[int, option("Models to train.")] = 20,
-    solver: Annotated[str, option("Training algorithm.")] = "fast",
-    device: Annotated[str, option("Where models are trained.")] = "auto",
+    solver: Annotated[str, option("fast, or paper: many times slower.")] = "fast",
+    device: Annotated[
+        str, option("Where to compute: cpu, cuda, or auto: a GPU if there is one.")
+    ] = "auto",
     seed: Annotated[int, option("Decides the whole search.")] = 0,
+    reader: _common.DocumentOptions,
     force: _common.Force = False,
 ) -> None:
-    """Search K, l1, the prior's precision and weights; it can be stopped."""
+    """Search the settings that do best on held-out training documents.
+
+    It can be stopped: the same command goes on. `fit --config` reads the file.
+
+    Example: docsigma tune tickets.csv --out tuned.json --trials 10
+    """
     from docsigma.corpora import load_corpus
     from docsigma.counts import DiskCounts, is_counts_folder
     from docsigma.experiments.environment import environment, gpu_work
@@ -72,7 +88,8 @@ def tune(
         counts = stored[:]
         found: Sequence[str | None] | None = stored.labels()
     else:
-        documents = load_corpus(corpus, **window)
+        columns = {} if _common.is_corpus(corpus) else reader.columns
+        documents = load_corpus(corpus, **columns, **window)
         counts, _ = count_parts(documents)
         found = documents.train.labels
     labels = None

@@ -7,25 +7,35 @@ import csv
 import io
 import json
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from docsigma.corpora._streams import (
     COMPRESSIONS,
+    check_encoding,
     existing_file,
+    not_encoded,
     numbered_lines,
     read_bytes,
 )
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    # Columns to read; those that must be there with the name of their parameter.
+    Wanted = Mapping[str, str]
 
 
 Row = tuple[int, dict[str, object]]
+# What tables may be separated by, in words.
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+# Bytes of a file that are looked at to tell whether it is a text.
+_HEAD = 8192
 
 
-def json_rows(path: Path) -> Iterator[Row]:
+def json_rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
     r"""Yield number and object of each line of a ``.jsonl`` file, blank ones left out.
 
     Examples
@@ -37,7 +47,7 @@ def json_rows(path: Path) -> Iterator[Row]:
     >>> list(json_rows(file))
     [(1, {'text': 'sun'}), (3, {'text': 'rain'})]
     """
-    for number, line in numbered_lines(path):
+    for number, line in numbered_lines(path, encoding):
         if not line.strip():
             continue
         where = f"{path}, line {number}"
@@ -58,10 +68,19 @@ def json_rows(path: Path) -> Iterator[Row]:
         yield number, row
 
 
-def table_rows(path: Path, *, delimiter: str, text_column: str) -> Iterator[Row]:
+def table_rows(
+    path: Path, *, delimiter: str, wanted: Wanted, encoding: str = "utf-8"
+) -> Iterator[Row]:
     """Yield line number and columns of each row of a ``.csv`` or ``.tsv`` file."""
-    lines = (line for _, line in numbered_lines(path))
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    first = ""
+
+    def lines() -> Iterator[str]:
+        nonlocal first
+        for number, line in numbered_lines(path, encoding):
+            first = line if number == 1 else first
+            yield line
+
+    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
     header: list[str] | None = None
     while True:
         number = reader.line_num + 1
@@ -70,14 +89,16 @@ def table_rows(path: Path, *, delimiter: str, text_column: str) -> Iterator[Row]
             with _long_fields():
                 values = next(reader, None)
         except csv.Error as error:
-            raise InputError(f"{path}, line {number}: {error}") from error
+            hint = "" if header else _separated_by(first, delimiter)
+            raise InputError(f"{path}, line {number}: {error}{hint}") from error
         if values is None:
             return
         if not values:
             continue
         if header is None:
             header = values
-            _check_header(path, number, header, text_column)
+            hint = _separated_by(first, delimiter)
+            _check_header(f"{path}, line {number}", header, wanted, hint)
         elif len(values) != len(header):
             raise InputError(
                 f"{path}, line {number}: {len(values)} fields, but the header "
@@ -87,7 +108,7 @@ def table_rows(path: Path, *, delimiter: str, text_column: str) -> Iterator[Row]
             yield number, dict(zip(header, values, strict=True))
 
 
-def parquet_rows(path: Path, *, text_column: str, wanted: set[str]) -> Iterator[Row]:
+def parquet_rows(path: Path, *, wanted: Wanted) -> Iterator[Row]:
     """Yield number and columns of each row of a ``.parquet`` file, batch by batch.
 
     A compressed one (``.parquet.gz``) is read whole first: its index is at its end.
@@ -106,10 +127,7 @@ def parquet_rows(path: Path, *, text_column: str, wanted: set[str]) -> Iterator[
     try:
         with pyarrow.parquet.ParquetFile(source) as file:
             found = list(file.schema_arrow.names)
-            if text_column not in found:
-                raise InputError(
-                    f"{path}: no column `{text_column}`, found {named(found)}"
-                )
+            check_columns(str(path), found, wanted)
             columns = [name for name in found if name in wanted]
             # Long texts in a batch of the default size could fill the memory.
             for batch in file.iter_batches(batch_size=4096, columns=columns):
@@ -121,18 +139,22 @@ def parquet_rows(path: Path, *, text_column: str, wanted: set[str]) -> Iterator[
         raise InputError(f"cannot read {path}: damaged Parquet ({reason})") from error
 
 
-def line_rows(path: Path) -> Iterator[Row]:
+def line_rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
     """Yield number and text of each line of a ``.txt`` file, empty ones too."""
     blank = True
-    for number, line in numbered_lines(path):
+    for number, line in numbered_lines(path, encoding):
         blank = blank and not line.strip()
         yield number, {"text": line.rstrip("\r\n")}
     if blank:
         raise InputError(f"{path} has no documents")
 
 
-def folder_rows(path: Path) -> Iterator[Row]:
-    """Yield id, text and label of each file of a folder, sorted by relative path."""
+def folder_rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
+    """Yield id, text and label of each file of a folder, sorted by relative path.
+
+    Files that are no text are left out, with a warning that names them.
+    """
+    encoding = check_encoding(encoding)
     try:
         files = [file.relative_to(path) for file in path.rglob("*") if file.is_file()]
     except OSError as error:
@@ -140,16 +162,54 @@ def folder_rows(path: Path) -> Iterator[Row]:
     names = sorted(name for name in files if not _is_hidden(name))
     if not names:
         raise InputError(f"{path} has no documents: it is a folder without files")
+    binary = []
     for number, name in enumerate(names, start=1):
         label = name.parts[0] if len(name.parts) > 1 else None
-        text = _text(path / name)
+        raw = read_bytes(path / name)
+        if _is_binary(raw, encoding):
+            binary.append(name.as_posix())
+            continue
+        text = _text(path / name, raw, encoding)
         yield number, {"id": name.as_posix(), "text": text, "label": label}
+    if not binary:
+        return
+    shown = ", ".join(binary[:5]) + (", ..." if len(binary) > 5 else "")
+    what = f"{len(binary)} of {len(names)} files are no text"
+    if len(binary) == len(names):
+        raise InputError(f"{path} has no documents: {what} ({shown})")
+    warnings.warn(f"{path}: {what} and left out ({shown})", stacklevel=2)
 
 
 def named(columns: Iterable[str]) -> str:
     """Return the names of columns as a sentence has them."""
     names = [f"`{name}`" for name in columns]
     return ", ".join(names) if names else "no columns"
+
+
+def check_columns(
+    where: str, found: Sequence[str], wanted: Wanted, hint: str = ""
+) -> None:
+    """Refuse a table without a column that is wanted and must be there."""
+    for column, parameter in wanted.items():
+        if not parameter or column in found:
+            continue
+        alike = [name for name in found if name.strip().lower() == column.lower()]
+        if alike and not hint:
+            hint = f": set `{parameter}` to `{alike[0]}`"
+        raise InputError(f"{where}: no column `{column}`, found {named(found)}{hint}")
+
+
+def _separated_by(line: str, delimiter: str) -> str:
+    """Return a hint where a first line has another delimiter, and not this one."""
+    counts = {mark: line.count(mark) for mark in DELIMITERS}
+    most = max(counts, key=counts.__getitem__)
+    if counts.get(delimiter) or not counts[most]:
+        return ""
+    shown = "tab" if most == "\t" else most
+    return (
+        f": the file seems to be separated by {DELIMITERS[most]}, give `delimiter` as "
+        f'"{shown}"'
+    )
 
 
 def _check_surrogates(where: str, row: dict[str, object]) -> None:
@@ -174,26 +234,27 @@ def _long_fields() -> Iterator[None]:
         csv.field_size_limit(previous)
 
 
-def _check_header(path: Path, number: int, header: list[str], text_column: str) -> None:
-    where = f"{path}, line {number}"
+def _check_header(where: str, header: list[str], wanted: Wanted, hint: str) -> None:
     repeated = sorted({name for name in header if header.count(name) > 1})
     if repeated:
         raise InputError(f"{where}: the header names {named(repeated)} more than once")
-    if text_column not in header:
-        raise InputError(f"{where}: no column `{text_column}`, found {named(header)}")
+    check_columns(where, header, wanted, hint)
 
 
 def _is_hidden(name: Path) -> bool:
     return any(part.startswith(".") for part in name.parts)
 
 
-def _text(path: Path) -> str:
-    raw = read_bytes(path)
+def _is_binary(raw: bytes, encoding: str) -> bool:
+    # A text has no zero byte, except in encodings of two or four bytes.
+    wide = encoding.startswith(("utf-16", "utf-32"))
+    return raw.startswith(b"%PDF-") or (b"\0" in raw[:_HEAD] and not wide)
+
+
+def _text(path: Path, raw: bytes, encoding: str) -> str:
     try:
-        return raw.decode("utf-8-sig")
+        return raw.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{path}, line {line}, byte {error.start + 1} of the file: not UTF-8 "
-            f"(0x{raw[error.start]:02x})"
-        ) from error
+        where = f"{path}, line {line}, byte {error.start + 1} of the file"
+        raise not_encoded(where, encoding, raw[error.start]) from error

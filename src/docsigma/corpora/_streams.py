@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import gzip
+import io
 import lzma
 import zlib
 from pathlib import Path
@@ -85,8 +87,37 @@ def read_bytes(path: Path) -> bytes:
         return stream.read()
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    r"""Yield each line of a UTF-8 file with its number, from 1, and its line end.
+def check_encoding(encoding: str) -> str:
+    """Return the name that Python has for an encoding of texts.
+
+    Examples
+    --------
+    >>> check_encoding("Latin-1")
+    'iso8859-1'
+    """
+    try:
+        name = codecs.lookup(encoding).name
+        "".encode(name)
+    except (LookupError, TypeError, ValueError) as error:
+        raise InputError(
+            f"there is no encoding {encoding!r}; known are for example utf-8, cp1252 "
+            "(Windows), latin-1 and utf-16"
+        ) from error
+    return name
+
+
+def not_encoded(where: str, encoding: str, byte: int) -> InputError:
+    """Return the error of a byte that is not in the encoding of its file."""
+    if encoding != "utf-8":
+        return InputError(f"{where}: not {encoding} (0x{byte:02x})")
+    return InputError(
+        f"{where}: not UTF-8 (0x{byte:02x}); if the file has another encoding, give "
+        "it as `encoding`, for example cp1252"
+    )
+
+
+def numbered_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+    r"""Yield each line of a file with its number, from 1, and its line end.
 
     A byte-order mark is dropped. Only ``\n`` ends a line, so that other separators
     that Unicode knows stay part of a text.
@@ -94,17 +125,34 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     Raises
     ------
     InputError
-        If the file cannot be read or a line is not UTF-8; names line and byte.
+        If the file cannot be read or a line is not in the encoding; names the line.
     """
+    encoding = check_encoding(encoding)
     with open_bytes(existing_file(path)) as stream:
+        if encoding != "utf-8":
+            yield from _decoded_lines(path, stream, encoding)
+            return
         for number, raw in enumerate(stream, start=1):
             if number == 1:
                 raw = raw.removeprefix(_BYTE_ORDER_MARK)
             try:
                 line = raw.decode("utf-8")
             except UnicodeDecodeError as error:
-                raise InputError(
-                    f"{path}, line {number}, byte {error.start + 1}: not UTF-8 "
-                    f"(0x{raw[error.start]:02x})"
-                ) from error
+                where = f"{path}, line {number}, byte {error.start + 1}"
+                raise not_encoded(where, encoding, raw[error.start]) from error
             yield number, line
+
+
+def _decoded_lines(
+    path: Path, stream: IO[bytes], encoding: str
+) -> Iterator[tuple[int, str]]:
+    number = 0
+    try:
+        with io.TextIOWrapper(stream, encoding=encoding, newline="\n") as text:
+            for number, line in enumerate(text, start=1):
+                yield number, line.removeprefix("\ufeff") if number == 1 else line
+    except UnicodeError as error:
+        # Decoded in blocks: the byte of the line is not known.
+        raise InputError(
+            f"{path}, line {number + 1} or after it: not {encoding} ({error})"
+        ) from error

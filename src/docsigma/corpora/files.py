@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from docsigma.corpora._rows import (
+    check_columns,
     folder_rows,
     json_rows,
     line_rows,
-    named,
     parquet_rows,
     table_rows,
 )
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from docsigma.corpora._rows import Row
 
 
+TABLES = (".csv", ".tsv")
 TEXTS = (".jsonl", ".csv", ".tsv", ".parquet", ".txt")
 MATRICES = (".mtx", ".npz")
 SUFFIXES = TEXTS + MATRICES
@@ -41,6 +42,8 @@ def read_documents(
     text_column: str = "text",
     label_column: str | None = "label",
     id_column: str | None = "id",
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
     vocabulary: str | os.PathLike[str] | None = None,
 ) -> Documents:
     r"""Read documents from a file, its kind told by its suffix, or from a folder.
@@ -54,7 +57,7 @@ def read_documents(
                            line in ``<stem>.labels`` beside them
     a folder               one document per file, sorted by relative path, which is
                            its id; the first subfolder is its label; hidden files
-                           are left out
+                           and those that are no text are left out
     ====================== =====================================================
 
     Each file may be compressed: ``.gz`` or ``.xz`` after its suffix.
@@ -66,7 +69,13 @@ def read_documents(
         Columns of a table. A label that is blank or null is missing: None. Without
         any label there are no labels. An id that is missing is the number of the
         line (of the file, from 1). None as `label_column` or `id_column` leaves that
-        column unread.
+        column unread. A table may lack the columns ``label`` and ``id``, but none that
+        you name otherwise.
+    delimiter : str, optional
+        What separates the columns of a ``.csv`` or ``.tsv`` file, by default a comma
+        or a tab; "tab" is a tab.
+    encoding : str, default="utf-8"
+        Encoding of the texts, for example ``"cp1252"``.
     vocabulary : path, optional
         For counts only: words of the columns, one per line or a ``.json`` list. By
         default looked for beside the counts: ``<stem>.vocab``, ``vocab.txt``,
@@ -99,6 +108,8 @@ def read_documents(
         text_column=text_column,
         label_column=label_column,
         id_column=id_column,
+        delimiter=delimiter,
+        encoding=encoding,
         vocabulary=vocabulary,
     )
     return Documents.concatenate(list(blocks))
@@ -110,6 +121,8 @@ def iter_documents(
     text_column: str = "text",
     label_column: str | None = "label",
     id_column: str | None = "id",
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
     vocabulary: str | os.PathLike[str] | None = None,
 ) -> Iterator[Documents]:
     r"""Yield what `read_documents` reads, a block at a time.
@@ -121,7 +134,7 @@ def iter_documents(
     Parameters
     ----------
     path : path
-    text_column, label_column, id_column, vocabulary
+    text_column, label_column, id_column, delimiter, encoding, vocabulary
         As in `read_documents`.
 
     Raises
@@ -163,23 +176,43 @@ def iter_documents(
             f"but {file} has texts"
         )
     columns: Columns = (text_column, label_column, id_column)
+    # A column that the user has named must be there.
+    wanted = {text_column: "text_column"}
+    for column, usual in ((label_column, "label"), (id_column, "id")):
+        if column is not None:
+            wanted.setdefault(column, f"{usual}_column" if column != usual else "")
+    mark = _check_delimiter(delimiter, file, suffix if not is_folder else "")
     if is_folder:
         # The columns of a table do not matter to a folder.
         columns = ("text", "label" if labelled else None, "id")
-        rows = folder_rows(file)
+        rows = folder_rows(file, encoding)
     elif suffix == ".txt":
         columns = ("text", None, None)
-        rows = line_rows(file)
+        rows = line_rows(file, encoding)
     elif suffix == ".jsonl":
-        rows = json_rows(file)
+        rows = json_rows(file, encoding)
     elif suffix == ".parquet":
-        wanted = {column for column in columns if column is not None}
-        rows = parquet_rows(file, text_column=text_column, wanted=wanted)
+        rows = parquet_rows(file, wanted=wanted)
     else:
-        delimiter = "\t" if suffix == ".tsv" else ","
-        rows = table_rows(file, delimiter=delimiter, text_column=text_column)
+        rows = table_rows(file, delimiter=mark, wanted=wanted, encoding=encoding)
     unit = "row" if suffix == ".parquet" else "line"
     yield from _blocks(file, rows, columns, unit)
+
+
+def _check_delimiter(delimiter: str | None, file: Path, suffix: str) -> str:
+    """Return what separates the columns of a file."""
+    if delimiter is None:
+        return "\t" if suffix == ".tsv" else ","
+    if suffix not in TABLES:
+        raise InputError(
+            f"`delimiter` is for {' and '.join(TABLES)}, but {file} is another kind"
+        )
+    mark = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
+    if len(mark) != 1 or mark in '"\r\n':
+        raise InputError(
+            f"`delimiter` must be one character, or tab, got {delimiter!r:.80}"
+        )
+    return mark
 
 
 def can_stream(path: str | os.PathLike[str]) -> bool:
@@ -225,8 +258,9 @@ def _blocks(
     for number, row in rows:
         text = row.get(text_column)
         if not isinstance(text, str):
-            if text_column not in row:
-                raise refuse(f"no column `{text_column}`, found {named(row)}")
+            check_columns(
+                f"{path}, {unit} {number}", list(row), {text_column: "text_column"}
+            )
             kind = type(text).__name__
             raise refuse(f"column `{text_column}` must be a string, got {kind}")
         labels.append(value(label_column))

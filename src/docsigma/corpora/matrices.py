@@ -177,6 +177,5 @@ def _npz(path: Path, content: io.BytesIO) -> Any:
                 f"cannot read {path}: it holds pickled objects, which are never loaded"
             ) from error
         raise InputError(
-            f"cannot read {path}: damaged, or not what scipy.sparse.save_npz writes "
-            f"({error})"
+            f"cannot read {path}: damaged, or not what scipy.sparse.save_npz writes"
         ) from error

@@ -157,12 +157,16 @@ def _load_path(
     text_column: str = "text",
     label_column: str | None = "label",
     id_column: str | None = "id",
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
     vocabulary: str | os.PathLike[str] | None = None,
 ) -> Corpus:
     options: dict[str, Any] = {
         "text_column": text_column,
         "label_column": label_column,
         "id_column": id_column,
+        "delimiter": delimiter,
+        "encoding": encoding,
         "vocabulary": vocabulary,
     }
     train = read_documents(path, **options)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from dataclasses import dataclass, fields
 from functools import cached_property
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +14,15 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from docsigma.counts._analysis import TOKEN_PATTERN, build_analyzer
 from docsigma.counts._checks import check_counts, check_words
+from docsigma.counts._tokenizers import (
+    resolve_tokenizer,
+    restored_tokenizer,
+    stored_tokenizer,
+)
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -101,6 +104,9 @@ class Vocabulary:
     strip_accents : {"ascii", "unicode"} or None
     stop_words : "english", tuple of str or None
     analyzer : {"word", "char", "char_wb"}
+    tokenizer : {"jieba", "janome", "pythainlp"}, function or None
+        Cuts texts into words in place of `token_pattern`. A file keeps the name of a
+        function, not the function.
 
     Examples
     --------
@@ -119,6 +125,7 @@ class Vocabulary:
     strip_accents: str | None = None
     stop_words: str | tuple[str, ...] | None = None
     analyzer: str = "word"
+    tokenizer: str | Callable[[str], Iterable[str]] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(
@@ -179,7 +186,8 @@ class Vocabulary:
         **settings
             Those of :class:`WordFrequencies`: ``min_df``, ``max_df`` and
             ``max_features`` choose the words; ``lowercase``, ``stop_words``,
-            ``token_pattern``, ``ngram_range`` and ``strip_accents`` cut the texts.
+            ``token_pattern``, ``ngram_range``, ``strip_accents`` and ``tokenizer``
+            cut the texts.
 
         Raises
         ------
@@ -192,6 +200,8 @@ class Vocabulary:
         >>> vocabulary.words, counted.n_tokens, counted.n_unknown
         (('sun',), array([1, 1]), array([0, 1]))
         """
+        from docsigma.counts.word_frequencies import WordFrequencies
+
         frequencies = WordFrequencies(**settings)
         tally = _Tally(frequencies.analyze)
         every_word = CountVectorizer(analyzer=tally, dtype=np.float32)
@@ -242,7 +252,7 @@ class Vocabulary:
             raise InputError(
                 "`vectorizer` is not fitted: call its fit first"
             ) from error
-        names = [field.name for field in fields(cls) if field.name != "words"]
+        names = [f.name for f in fields(cls) if f.name not in {"words", "tokenizer"}]
         return cls(words, **{name: getattr(vectorizer, name) for name in names})
 
     @classmethod
@@ -254,8 +264,8 @@ class Vocabulary:
         InputError
             If `state` is damaged: an entry missing, unknown or of a wrong kind.
         """
-        names = [field.name for field in fields(cls)]
-        if not hasattr(state, "keys") or set(state) != set(names):
+        names = [field.name for field in fields(cls) if field.name != "tokenizer"]
+        if not hasattr(state, "keys") or set(state) - {"tokenizer"} != set(names):
             found = sorted(map(str, state)) if hasattr(state, "keys") else state
             raise InputError(
                 f"a saved vocabulary must have the entries {names}, got {found!r:.200}"
@@ -264,6 +274,7 @@ class Vocabulary:
         for name in ("words", "ngram_range", "stop_words"):
             if isinstance(values[name], list):
                 values[name] = tuple(values[name])
+        values["tokenizer"] = restored_tokenizer(values.get("tokenizer"))
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -278,6 +289,10 @@ class Vocabulary:
         True
         """
         state = {"words": self.words, **self.settings}
+        state["tokenizer"] = stored_tokenizer(self.tokenizer)
+        if self.tokenizer is None:
+            # As it was before there were tokenizers.
+            del state["tokenizer"]
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in state.items()
@@ -294,6 +309,9 @@ class Vocabulary:
         settings = self.settings
         if isinstance(self.stop_words, tuple):
             settings["stop_words"] = list(self.stop_words)
+        settings["tokenizer"] = resolve_tokenizer(self.tokenizer)
+        if self.tokenizer is not None:
+            settings["token_pattern"] = None
         return CountVectorizer(vocabulary=list(self.words), **settings)
 
     def count(self, texts: Iterable[str]) -> CountedDocuments:
@@ -352,125 +370,6 @@ class Vocabulary:
     @cached_property
     def _columns(self) -> dict[str, int]:
         return {word: column for column, word in enumerate(self.words)}
-
-
-class WordFrequencies:
-    """In how many documents each word is, to choose a vocabulary by.
-
-    The texts may come in blocks. Memory grows with the number of different words,
-    not with the number of documents.
-
-    Parameters
-    ----------
-    min_df, max_df : int or float
-        Keep words in at least, at most, that many documents (int) or that share of
-        the documents (float).
-    max_features : int, optional
-        Keep only that many words, the most frequent ones.
-    lowercase, stop_words, token_pattern, ngram_range, strip_accents
-        As in ``CountVectorizer``.
-
-    Raises
-    ------
-    InputError
-        If a setting is not valid.
-
-    Examples
-    --------
-    >>> frequencies = WordFrequencies(min_df=2)
-    >>> frequencies.add(["sun and rain", "sun"])
-    >>> frequencies.add(["hail and snow"])
-    >>> frequencies.vocabulary().words
-    ('and', 'sun')
-    """
-
-    def __init__(
-        self,
-        *,
-        min_df: float = 2,
-        max_df: float = 1.0,
-        max_features: int | None = None,
-        lowercase: bool = True,
-        stop_words: str | Iterable[str] | None = None,
-        token_pattern: str = TOKEN_PATTERN,
-        ngram_range: tuple[int, int] = (1, 1),
-        strip_accents: str | None = None,
-    ) -> None:
-        self.settings: dict[str, Any] = {
-            "lowercase": lowercase,
-            "token_pattern": token_pattern,
-            "ngram_range": ngram_range,
-            "strip_accents": strip_accents,
-            "stop_words": stop_words
-            if stop_words is None or isinstance(stop_words, str)
-            else tuple(sorted(stop_words)),
-        }
-        self.analyze = build_analyzer({**self.settings, "analyzer": "word"})
-        self.limits: dict[str, Any] = {
-            "min_df": min_df,
-            "max_df": max_df,
-            "max_features": max_features,
-        }
-        try:
-            CountVectorizer(**self.limits)._validate_params()
-        except ValueError as error:
-            raise InputError(f"the limits are not valid: {error}") from error
-        self.n_documents = 0
-        self._documents: Counter[str] = Counter()
-        self._tokens: Counter[str] = Counter()
-
-    def add(self, texts: Iterable[str]) -> None:
-        """Count the words of more texts."""
-        for text in texts:
-            tokens = self.analyze(text)
-            self._tokens.update(tokens)
-            self._documents.update(set(tokens))
-            self.n_documents += 1
-
-    def add_counts(self, words: Sequence[str], counts: sparse.csr_matrix) -> None:
-        """Add texts that are counted already: all their words, one per column."""
-        having = np.bincount(counts.indices, minlength=len(words))
-        totals = np.asarray(counts.sum(axis=0)).ravel()
-        self._documents.update(dict(zip(words, having.tolist(), strict=True)))
-        self._tokens.update(dict(zip(words, totals.tolist(), strict=True)))
-        self.n_documents += counts.shape[0]
-
-    def vocabulary(self) -> Vocabulary:
-        """Return the words within the limits, sorted.
-
-        Raises
-        ------
-        InputError
-            If no word is left.
-        """
-        if not self._documents:
-            raise InputError(
-                f"none of the {self.n_documents} texts has a word to count"
-            )
-        limit = self.limits["max_features"]
-        low, high = self._share("min_df"), self._share("max_df")
-        words = sorted(w for w, n in self._documents.items() if low <= n <= high)
-        if not words and low > self.n_documents:
-            raise InputError(
-                f"no word can be in `min_df`={low:g} documents: there "
-                f"{'is only 1' if self.n_documents == 1 else f'are {self.n_documents}'}"
-            )
-        if not words:
-            raise InputError(
-                f"no vocabulary from {self.n_documents} texts with "
-                f"`min_df`={self.limits['min_df']}, `max_df`={self.limits['max_df']}, "
-                f"`max_features`={limit}: no word is in {low:g} to {high:g} of them"
-            )
-        if limit is not None and len(words) > limit:
-            # float32 and this sort: words of one frequency are then chosen as
-            # scikit-learn chooses them.
-            tokens = np.array([self._tokens[word] for word in words], dtype=np.float32)
-            words = [words[i] for i in np.sort(np.argsort(-tokens)[:limit])]
-        return Vocabulary(tuple(words), **self.settings)
-
-    def _share(self, name: str) -> float:
-        value = self.limits[name]
-        return float(value if isinstance(value, Integral) else value * self.n_documents)
 
 
 def _of(source: str) -> str:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from docsigma.classifiers.topic_classifier import (
+from docsigma.classifiers.counts_classifier import (
     KINDS,
     SEMI_SUPERVISED,
-    TopicClassifier,
+    CountsClassifier,
 )
 from docsigma.corpora import load_corpus
 from docsigma.counts import Vocabulary
@@ -106,7 +106,7 @@ def run_demo(
         # These two turn the model, and embed by themselves.
         own = kind in SEMI_SUPERVISED
         documents = counted.counts if own else trained
-        classifier = TopicClassifier.fit(model, documents, train_labels, kind=kind)
+        classifier = CountsClassifier.fit(model, documents, train_labels, kind=kind)
         embedded = classifier.embed(held_out.counts) if own else q
         log_proba = classifier.predict_log_proba(embedded, held_out.counts)
         classes = classifier.classes_

@@ -15,7 +15,7 @@ from sklearn.base import (
 )
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from docsigma._devices import check_memory, choose_device
 from docsigma.counts import Vocabulary
@@ -64,6 +64,8 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     converged_: bool
     seed_: int
     vocabulary_: Vocabulary | None
+    # Sizes of the training corpus, and its name where it is known.
+    trained_on_: dict[str, Any]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -131,9 +133,11 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the model to a folder: safetensors and JSON."""
+        """Write the model to a folder: safetensors, JSON, and a README for people."""
+        from docsigma.models.card import model_card
+
         check_is_fitted(self)
-        write_model(folder, self._pack())
+        write_model(folder, self._pack(), model_card(self))
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
@@ -170,8 +174,17 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             )
         self._check_size(*counts.shape)
         self.training_log_unigram_ = log_unigram(counts.word_totals)
+        self.trained_on_ = {}
+        self._note_training(counts)
         state = check_random_state(self.random_state)
         return counts, int(state.randint(np.iinfo(np.int32).max))
+
+    def _note_training(self, counts: Counts) -> None:
+        """Add documents to what the model was trained on."""
+        known = getattr(self, "trained_on_", {})
+        more = {"n_documents": len(counts), "n_tokens": int(counts.n_tokens.sum())}
+        more = {name: n + int(known.get(name, 0)) for name, n in more.items()}
+        self.trained_on_ = {**known, **more}
 
     def _check_size(self, n_documents: int, n_features: int) -> None:
         """Refuse more components than memory holds; warn of more than documents."""

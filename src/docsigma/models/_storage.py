@@ -78,7 +78,11 @@ def pack(model: SubspaceModel) -> StoredModel:
             arrays["components_variance_"] = model.components_variance_
     return StoredModel(
         kind=type(model).__name__,
-        config={"parameters": _parameters(model), "fitted": fitted},
+        config={
+            "parameters": _parameters(model),
+            "fitted": fitted,
+            "trained_on": getattr(model, "trained_on_", {}),
+        },
         arrays=arrays,
         vocabulary=None if vocabulary is None else vocabulary.to_dict(),
     )
@@ -100,6 +104,7 @@ def unpack(
         names = fitted["feature_names_in_"]
     except (KeyError, TypeError) as error:
         raise InputError(f"{config} is damaged: {error}") from error
+    model.trained_on_ = dict(stored.config.get("trained_on") or {})
     if names is not None:
         model.feature_names_in_ = np.asarray(names, dtype=object)
     expected = (model.n_components, model.n_features_in_)

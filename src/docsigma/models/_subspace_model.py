@@ -157,12 +157,12 @@ class SubspaceModel(CountModel):
         self
         """
         parts = self._parts()
-        counts, seed = self._begin(X)
         every = checkpoint_every
         if every is None:
             every = 1 if self.solver == "fast" else 50
         if every < 1:
             raise InputError(f"`checkpoint_every` must be at least 1, got {every}")
+        counts, seed = self._begin(X)
         self.parts_ = parts
         self._planned = self.minibatch_settings.n_passes(
             counts.shape[0], self.n_components

@@ -302,6 +302,8 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         self.log_unigram_ = bias.cpu().numpy().copy()
         self.training_log_unigram_ = self._stream.log_unigram()
         self.n_iter_ += 1
+        if not first:
+            self._note_training(counts)
         self.history_.append({"epoch": self.n_iter_, **row})
         return self
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from docsigma import (
     BayesianSMM,
+    CountsClassifier,
     GaussianPosterior,
-    TopicClassifier,
     UncertainGaussianClassifier,
     load_corpus,
 )
@@ -64,11 +64,11 @@ def main(folder: Path) -> None:
     place = np.digitize(corpus.truth.train_embeddings[:, 0], [-0.5, 0.5])
     labels = np.array(["down", "level", "up"])[place]
     topics = {
-        f"classifier-{kind}": TopicClassifier.fit(smm, seen, labels, kind=kind)
+        f"classifier-{kind}": CountsClassifier.fit(smm, seen, labels, kind=kind)
         for kind in ("glcu", "glc", "lr")
     }
     exact = UncertainGaussianClassifier(uncertainty="none").fit(seen, labels)
-    topics["classifier-glcu-none"] = TopicClassifier(smm, exact, "glcu")
+    topics["classifier-glcu-none"] = CountsClassifier(smm, exact, "glcu")
     for name, classifier in topics.items():
         classifier.save(folder / name)
         log_proba = classifier.predict_log_proba(unseen)

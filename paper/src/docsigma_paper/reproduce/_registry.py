@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from typing import TYPE_CHECKING
 
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from docsigma._devices import choose_device
 from docsigma._files import atomic_file

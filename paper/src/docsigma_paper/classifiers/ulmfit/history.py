@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Any, Self
 
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from docsigma.exceptions import InputError
 

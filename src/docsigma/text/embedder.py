@@ -1,7 +1,8 @@
-"""Raw text in: the embedder and the classifier that take strings."""
+"""Texts in, Gaussians out."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -19,10 +20,11 @@ from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
 from docsigma.models import BayesianSMM, load_model
 from docsigma.models.topics import cluster_documents
+from docsigma.text._texts import as_texts
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
@@ -37,46 +39,6 @@ class Topic(NamedTuple):
     size: int
     words: list[str]
     documents: list[str]
-
-
-def as_texts(texts: Iterable[object]) -> list[str]:
-    """Return a column of texts as a list.
-
-    Parameters
-    ----------
-    texts : list, tuple or array of str, or a column of pandas, polars or Arrow
-        The documents.
-
-    Raises
-    ------
-    InputError
-        If it is one string or a table, or an entry is missing or no string; the
-        sentence names the row.
-
-    Examples
-    --------
-    >>> as_texts(np.array(["sun", "rain"]))
-    ['sun', 'rain']
-    """
-    kind = type(texts).__name__
-    if getattr(texts, "ndim", 1) != 1 or hasattr(texts, "columns"):
-        raise InputError(
-            f"`texts` must be one column of strings, got a {kind} of several: pick "
-            'one, as in table["text"]'
-        )
-    if isinstance(texts, (str, bytes)) or not hasattr(texts, "__iter__"):
-        raise InputError(f"`texts` must be a list or a column of strings, got {kind}")
-    for method in ("to_pylist", "to_list", "tolist"):
-        if hasattr(texts, method):
-            texts = getattr(texts, method)()
-            break
-    found = []
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            given = "nothing" if text is None or text != text else type(text).__name__
-            raise InputError(f"row {row} of `texts` must be a string, got {given}")
-        found.append(text)
-    return found
 
 
 class DocumentEmbedder(
@@ -97,6 +59,9 @@ class DocumentEmbedder(
         Words to leave out.
     ngram_range : tuple of two ints, default=(1, 1)
         Count single words, pairs, ...
+    tokenizer : {"jieba", "janome", "pythainlp"}, function or None, default=None
+        Cuts texts into words where no spaces do: Chinese, Japanese, Thai, or a
+        function from a text to its words. A saved model keeps its name only.
     model : estimator, default=None
         What learns from the counts; None means a :class:`~docsigma.BayesianSMM`. Its
         parameters stay as they are, except for those that have a name here.
@@ -139,6 +104,7 @@ class DocumentEmbedder(
         max_features: int | None = None,
         stop_words: str | list[str] | None = None,
         ngram_range: tuple[int, int] = (1, 1),
+        tokenizer: str | Callable[[str], Iterable[str]] | None = None,
         model: BaseEstimator | None = None,
         output: str = "mean",
         device: str = "auto",
@@ -151,6 +117,7 @@ class DocumentEmbedder(
         self.max_features = max_features
         self.stop_words = stop_words
         self.ngram_range = ngram_range
+        self.tokenizer = tokenizer
         self.model = model
         self.output = output
         self.device = device
@@ -185,6 +152,7 @@ class DocumentEmbedder(
             max_features=self.max_features,
             stop_words=self.stop_words,
             ngram_range=self.ngram_range,
+            tokenizer=self.tokenizer,
         )
         model = BayesianSMM() if self.model is None else clone(self.model)
         names = {"n_components", "output", "device", "random_state", "verbose"}
@@ -246,15 +214,40 @@ class DocumentEmbedder(
         self.model_.save(folder)
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Read a folder that :meth:`save` or ``docsigma fit`` wrote."""
-        model = load_model(folder)
+    def load(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        tokenizer: Callable[[str], Iterable[str]] | None = None,
+    ) -> Self:
+        """Read a folder that :meth:`save` or ``docsigma fit`` wrote.
+
+        A `tokenizer` that was a function is passed again: a folder holds no code.
+        """
+        return cls._of(load_model(folder), folder, tokenizer)
+
+    @classmethod
+    def _of(
+        cls,
+        model: CountModel,
+        folder: str | os.PathLike[str],
+        tokenizer: Callable[[str], Iterable[str]] | None,
+    ) -> Self:
+        """Make the embedder of a model that was read from `folder`."""
         if model.vocabulary_ is None:
             raise InputError(
                 f"the model in {folder} does not know its words: it can embed counts "
                 "but no texts"
             )
-        embedder = cls(model.n_components, output=model.output, device=model.device)
+        if tokenizer is not None:
+            words = replace(model.vocabulary_, tokenizer=tokenizer)
+            model.set_vocabulary(words)
+        embedder = cls(
+            model.n_components,
+            tokenizer=model.vocabulary_.tokenizer,
+            output=model.output,
+            device=model.device,
+        )
         embedder.model_ = model
         return embedder
 

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from docsigma import BayesianSMM, InputError, TopicClassifier, load_corpus
+from docsigma import BayesianSMM, InputError, load_corpus
+from docsigma.classifiers import CountsClassifier
 
 
 @pytest.fixture(scope="module")
@@ -19,9 +20,9 @@ def setting():
 @pytest.mark.parametrize("kind", ["hybrid", "evidence", "glc", "glcu", "lr"])
 def test_loading_gives_the_same_probabilities(setting, tmp_path, kind):
     model, corpus, labels = setting
-    topics = TopicClassifier.fit(model, corpus.train.counts, labels, kind=kind)
+    topics = CountsClassifier.fit(model, corpus.train.counts, labels, kind=kind)
     topics.save(tmp_path / "clf")
-    back = TopicClassifier.load(tmp_path / "clf")
+    back = CountsClassifier.load(tmp_path / "clf")
     counts = corpus.test.counts
     q = back.embed(counts)
     np.testing.assert_array_equal(back.classes_, topics.classes_)
@@ -37,47 +38,47 @@ def test_loading_gives_the_same_probabilities(setting, tmp_path, kind):
 def test_prediction_sets_are_kept(setting, tmp_path):
     model, corpus, labels = setting
     for kind in ("hybrid", "glc"):
-        topics = TopicClassifier.fit(model, corpus.train.counts, labels, kind=kind)
+        topics = CountsClassifier.fit(model, corpus.train.counts, labels, kind=kind)
         if kind == "glc":
             assert topics.calibration is None
             topics.calibrate(corpus.train.counts, labels)
         topics.save(tmp_path / kind)
-        back = TopicClassifier.load(tmp_path / kind)
+        back = CountsClassifier.load(tmp_path / kind)
         thresholds = topics.calibration.thresholds(0.9)
         np.testing.assert_array_equal(back.calibration.thresholds(0.9), thresholds)
 
 
 def test_counts_and_their_posterior_train_the_same(setting):
     model, corpus, labels = setting
-    one = TopicClassifier.fit(model, corpus.train.counts, labels, kind="glcu")
+    one = CountsClassifier.fit(model, corpus.train.counts, labels, kind="glcu")
     q = model.posterior(corpus.train.counts)
-    other = TopicClassifier.fit(model, q, labels, kind="glcu")
+    other = CountsClassifier.fit(model, q, labels, kind="glcu")
     np.testing.assert_array_equal(one.classifier.means_, other.classifier.means_)
 
 
 def test_unknown_kinds_are_refused(setting):
     model, corpus, labels = setting
     with pytest.raises(InputError, match="hybrid, evidence, glcu, glc, lr, got 'svm'"):
-        TopicClassifier.fit(model, corpus.train.counts, labels, kind="svm")
+        CountsClassifier.fit(model, corpus.train.counts, labels, kind="svm")
 
 
 def test_a_damaged_classifier_is_one_sentence(setting, tmp_path):
     model, corpus, labels = setting
     folder = tmp_path / "clf"
-    TopicClassifier.fit(model, corpus.train.counts, labels, kind="glcu").save(folder)
+    CountsClassifier.fit(model, corpus.train.counts, labels, kind="glcu").save(folder)
     config = json.loads((folder / "config.json").read_text("utf-8"))
     config["classifier"]["parameters"]["uncertainty"] = "rows"
     (folder / "config.json").write_text(json.dumps(config), "utf-8")
     with pytest.raises(InputError, match="config.json is damaged: .*'uncertainty'"):
-        TopicClassifier.load(folder)
+        CountsClassifier.load(folder)
 
 
 def test_the_turned_model_scores_as_the_full_covariance_does(setting):
     model, corpus, labels = setting
     counts, new = corpus.train.counts, corpus.test.counts
-    turned = TopicClassifier.fit(model, counts, labels, kind="evidence")
+    turned = CountsClassifier.fit(model, counts, labels, kind="evidence")
     q = model.posterior(counts)
-    full = TopicClassifier.fit(model, q, labels, kind="evidence")
+    full = CountsClassifier.fit(model, q, labels, kind="evidence")
     np.testing.assert_allclose(turned.axes @ turned.axes.T, np.eye(4), atol=1e-12)
     assert full.axes is None
     one = turned.predict_log_proba(turned.embed(new))
@@ -94,6 +95,6 @@ def test_documents_without_label_take_part(setting):
     model, corpus, labels = setting
     some = labels.astype(object)
     some[40:] = None
-    topics = TopicClassifier.fit(model, corpus.train.counts, some, kind="evidence")
+    topics = CountsClassifier.fit(model, corpus.train.counts, some, kind="evidence")
     assert topics.classes_.tolist() == ["down", "up"]
     assert topics.classifier.unlabelled_weight_ in (0.0, 0.03, 0.1, 0.3, 1.0)

@@ -33,6 +33,7 @@ from docsigma.classifiers.uncertain_gaussian import UncertainGaussianClassifier
 from docsigma.classifiers.uncertainty import Uncertainty, embedding_uncertainty
 from docsigma.counts import as_counts
 from docsigma.exceptions import InputError
+from docsigma.models.card import model_card
 from docsigma.models.registry import restore_model
 from docsigma.persistence import StoredModel, read_model, write_model
 from docsigma.posterior import GaussianPosterior
@@ -49,6 +50,8 @@ KINDS: dict[str, type] = {
     "glc": GaussianLinearClassifier,
     "lr": CrossValidatedLogisticRegression,
 }
+# What folders call it, since before TopicClassifier took texts.
+FOLDER_KIND = "TopicClassifier"
 _GAUSSIAN = EVIDENCE[:6]
 # Classifiers on Gaussians; the others take means.
 _ON_GAUSSIANS = ("evidence", "glcu")
@@ -60,8 +63,10 @@ _AXES_DOCUMENTS = 4000
 _AXES_LABELS = 5
 
 
-class TopicClassifier:
+class CountsClassifier:
     """A model of counts and a classifier on its embeddings, saved to one folder.
+
+    :class:`~docsigma.text.topic_classifier.TopicClassifier` is the same on texts.
 
     Parameters
     ----------
@@ -82,7 +87,7 @@ class TopicClassifier:
     >>> labels = np.where(corpus.truth.train_embeddings[:, 0] > 0, "up", "down")
     >>> smm = BayesianSMM(5, max_iter=100, learning_rate=0.05, random_state=0)
     >>> smm = smm.fit(corpus.train.counts)
-    >>> topics = TopicClassifier.fit(smm, corpus.train.counts, labels)
+    >>> topics = CountsClassifier.fit(smm, corpus.train.counts, labels)
     >>> q = topics.embed(corpus.test.counts)
     >>> topics.predict_log_proba(q, corpus.test.counts).shape
     (100, 2)
@@ -277,8 +282,8 @@ class TopicClassifier:
             },
             "embedding": {"kind": embedding.kind, **embedding.config},
         }
-        stored = StoredModel(type(self).__name__, config, arrays, embedding.vocabulary)
-        write_model(folder, stored)
+        stored = StoredModel(FOLDER_KIND, config, arrays, embedding.vocabulary)
+        write_model(folder, stored, model_card(self.model, self.classes_.tolist()))
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         c = self.classifier
@@ -296,7 +301,7 @@ class TopicClassifier:
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read what :meth:`save` wrote; no code is run."""
-        stored = read_model(folder, cls.__name__)
+        stored = read_model(folder, FOLDER_KIND)
         try:
             about = _with_current_names(stored.config["classifier"])
             embedding = stored.config["embedding"]

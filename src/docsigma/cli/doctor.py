@@ -1,0 +1,73 @@
+"""`docsigma doctor`: what docsigma finds on this machine."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from typing import Any
+
+from docsigma.cli import _common
+
+REQUIRED = ("docsigma", "torch", "numpy", "scipy", "scikit-learn", "safetensors")
+# What each optional package is for, and the extra or package that brings it.
+OPTIONAL = {
+    "docsigma-paper": ("the paper's tables", "docsigma-paper"),
+    "pyarrow": ("Parquet", "docsigma[tables]"),
+    "matplotlib": ("plots", "docsigma[plots]"),
+    "optuna": ("tune", "docsigma[tune]"),
+    "jieba": ("Chinese", "docsigma[languages]"),
+    "janome": ("Japanese", "docsigma[languages]"),
+    "pythainlp": ("Thai", "docsigma[languages]"),
+}
+
+
+def doctor(as_json: _common.JsonFlag = False) -> None:
+    """Print what docsigma finds here: versions, threads, GPU, data.
+
+    Put it into a report of a problem.
+    """
+    import torch
+
+    from docsigma._devices import memory_of
+    from docsigma._threads import CHOICES
+    from docsigma.corpora import available_corpora
+    from docsigma.corpora._data import DATA_VARIABLE
+
+    gpu = torch.cuda.is_available()
+    memory = memory_of(torch.device("cpu"))
+    found = available_corpora()
+    report: dict[str, Any] = {
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "versions": {name: _version(name) for name in (*REQUIRED, *OPTIONAL)},
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "waiting": {name: os.environ.get(name) for name in CHOICES},
+        "memory_bytes": memory,
+        "gpu": torch.cuda.get_device_name() if gpu else None,
+        "data_folder": os.environ.get(DATA_VARIABLE),
+        "corpora": {entry.name: entry.available for entry in found},
+    }
+    rows: dict[str, Any] = {"Python": report["python"], "system": report["system"]}
+    for name in REQUIRED:
+        rows[name] = report["versions"][name] or "missing"
+    for name, (purpose, extra) in OPTIONAL.items():
+        missing = f"not here: pip install {extra}"
+        rows[f"{name} ({purpose})"] = report["versions"][name] or missing
+    rows["cores, threads of torch"] = f"{report['cores']}, {report['threads']}"
+    for name, value in report["waiting"].items():
+        rows[name] = value or "not set"
+    rows["memory"] = None if memory is None else f"{memory / 2**30:.1f} GiB"
+    rows["GPU"] = report["gpu"] or "none that torch can use"
+    rows[DATA_VARIABLE] = report["data_folder"] or "not set"
+    at_hand = [entry.name for entry in found if entry.available]
+    rows["corpora at hand"] = ", ".join(at_hand)
+    _common.print_report(report, as_json, "docsigma on this machine", rows)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None

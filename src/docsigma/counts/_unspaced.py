@@ -1,0 +1,78 @@
+"""Texts in scripts that put no spaces between words: found, and told."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+from docsigma.counts._tokenizers import TOKENIZERS
+
+# Han and kana, with the marks that words of them hold.
+_EAST = "\u3005\u3007\u3041-\u309f\u30a0-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+_EAST += "\uf900-\ufaff\U00020000-\U0003ffff"
+_KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
+_THAI = re.compile("[\u0e00-\u0e7f]")
+# Thai, Lao, Myanmar and Khmer, vowel signs included.
+_SOUTH = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+_RUNS = re.compile(f"([{_EAST}]+)|([{_SOUTH}]+)")
+# Longer runs without a space are no words: words of Chinese and Japanese have two or
+# three characters on average, those of Thai five, clauses twice that or more.
+_LONGEST_EAST = 4.5
+_LONGEST_SOUTH = 9.0
+# Share of the texts from which on it is worth a sentence.
+_SHARE = 0.1
+
+
+class UnspacedTexts:
+    """Counts the texts that are written without spaces between their words.
+
+    Examples
+    --------
+    >>> seen = UnspacedTexts()
+    >>> for text in ["今天天气非常好我们去公园", "今天 天气 非常 好", "fine weather"]:
+    ...     seen.add(text)
+    >>> seen.n_texts, seen.found
+    (3, {'Chinese': 1})
+    """
+
+    def __init__(self) -> None:
+        self.n_texts = 0
+        self.found: dict[str, int] = {}
+
+    def add(self, text: str) -> None:
+        """Look at one more text."""
+        self.n_texts += 1
+        if text.isascii():
+            return
+        east: list[int] = []
+        south: list[int] = []
+        for match in _RUNS.finditer(text):
+            (east if match[1] else south).append(len(match[0]))
+        letters = sum(map(str.isalpha, text))
+        if 2 * sum(east) > letters and sum(east) > _LONGEST_EAST * len(east):
+            language = "Japanese" if _KANA.search(text) else "Chinese"
+        elif 2 * sum(south) > letters and sum(south) > _LONGEST_SOUTH * len(south):
+            language = "Thai" if _THAI.search(text) else "Lao, Khmer or Burmese"
+        else:
+            return
+        self.found[language] = self.found.get(language, 0) + 1
+
+    def warn(self) -> None:
+        """Warn, in one sentence, if a good part of the texts has no spaces."""
+        total = sum(self.found.values())
+        if not total or total < _SHARE * self.n_texts:
+            return
+        language = max(self.found, key=self.found.__getitem__)
+        names = {spoken: name for name, (spoken, *_) in TOKENIZERS.items()}
+        name = names.get(language)
+        advice = (
+            "pass a function that cuts them into words as `tokenizer` in Python"
+            if name is None
+            else f"set the tokenizer to {name} (pip install {name})"
+        )
+        warnings.warn(
+            f"{total} of {self.n_texts} texts have no spaces between their words "
+            f"({language}), so whole sentences are taken for words and little can be "
+            f"learned: {advice}",
+            stacklevel=2,
+        )

@@ -1,0 +1,117 @@
+"""The card of a model: what a person, or a hub of models, reads beside the arrays."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from docsigma.models.topics import describe_dimensions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from docsigma.models._count_model import CountModel
+
+# As model hubs read it: YAML between two lines of dashes.
+_FRONT = """---
+library_name: docsigma
+pipeline_tag: {task}
+tags:
+- document-embeddings
+- topic-modeling
+- uncertainty
+- {kind}
+---
+"""
+_DIMENSIONS = 10
+_WORDS = 8
+
+
+def model_card(model: CountModel, classes: Sequence[object] | None = None) -> str:
+    """Return a README for the folder of a model, or of a classifier on it.
+
+    Parameters
+    ----------
+    model : BayesianSMM or another model
+        Fitted.
+    classes : sequence, optional
+        The classes of a classifier that is kept with the model.
+
+    Examples
+    --------
+    >>> from docsigma import BayesianSMM, load_corpus
+    >>> smm = BayesianSMM(2, max_iter=2).fit(load_corpus("synthetic").train.counts)
+    >>> print(model_card(smm).splitlines()[1])
+    library_name: docsigma
+    """
+    kind, n_words = type(model).__name__, int(model.n_features_in_)
+    task = "feature-extraction" if classes is None else "text-classification"
+    known = model.vocabulary_ is not None
+    what = f"a {'point' if model.gives_points else 'Gaussian'} in {model.n_components}"
+    about = f"Word counts of a document go in, {what} dimensions comes out"
+    if not model.gives_points:
+        about += ": a mean that says where the document lies, and a variance that says "
+        about += "how sure we are of it"
+    parts = [_FRONT.format(task=task, kind=kind), f"# {kind}", f"{about}."]
+    if classes is not None:
+        named = ", ".join(_escape(str(name)) for name in list(classes)[:20])
+        more = ", ..." if len(classes) > 20 else ""
+        parts.append(f"With a classifier of {len(classes)} classes: {named}{more}.")
+    parts += [_loading(classes is not None, known), "## Trained on", _training(model)]
+    if known:
+        parts += [f"## Words of the {_DIMENSIONS} heaviest dimensions", _words(model)]
+    settings = {k: v for k, v in model.get_params(deep=False).items() if k != "verbose"}
+    parts += ["## Settings", _table(settings)]
+    parts.append(f"Words: {n_words}, {'known by name' if known else 'not known'}.")
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _loading(classifies: bool, known: bool) -> str:
+    name, use = "DocumentEmbedder", "posterior(texts)"
+    if classifies:
+        name, use = "TopicClassifier", "predict_proba(texts)"
+    elif not known:
+        name, use = "load_model", "posterior(counts)"
+    load = name if name == "load_model" else f"{name}.load"
+    program = f"from docsigma import {name}\n\nmodel = {load}(folder)\nmodel.{use}"
+    return f"```python\n{program}\n```"
+
+
+def _training(model: CountModel) -> str:
+    trained: Mapping[str, Any] = getattr(model, "trained_on_", {})
+    last = model.history_[-1] if model.history_ else {}
+    ended = "the bound had settled" if model.converged_ else "all were done"
+    zeros = float((model.components_ == 0).mean())
+    rows = {
+        "corpus": trained.get("corpus", "not told"),
+        "documents": trained.get("n_documents"),
+        "tokens": trained.get("n_tokens"),
+        "words in the vocabulary": int(model.n_features_in_),
+        "passes": f"{model.n_iter_} ({ended})",
+        "bound": _number(last.get("bound")),
+        "KL to the prior per document (nats)": _number(last.get("kl")),
+        "loadings that are zero": f"{100 * zeros:.1f} %",
+        "seconds": _number(last.get("seconds")),
+    }
+    return _table({name: value for name, value in rows.items() if value is not None})
+
+
+def _words(model: CountModel) -> str:
+    lines = []
+    for d in describe_dimensions(model, _WORDS)[:_DIMENSIONS]:
+        ends = (" ".join(map(_escape, end)) for end in (d.top, d.bottom))
+        lines.append(f"- {d.index}: " + " — ".join(ends))
+    return "\n".join(lines)
+
+
+def _table(rows: Mapping[str, Any]) -> str:
+    lines = [f"| {name} | {_escape(str(value))} |" for name, value in rows.items()]
+    return "\n".join(["| what | value |", "| --- | --- |", *lines])
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else f"{value:.6g}"
+
+
+def _escape(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", " ".join(text.split()))

@@ -1,0 +1,9 @@
+"""Raw text in: the embedder and the classifier that take strings."""
+
+from __future__ import annotations
+
+from docsigma.text._texts import as_texts
+from docsigma.text.embedder import DocumentEmbedder, Topic
+from docsigma.text.topic_classifier import TopicClassifier
+
+__all__ = ["DocumentEmbedder", "Topic", "TopicClassifier", "as_texts"]

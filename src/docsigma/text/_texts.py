@@ -1,0 +1,48 @@
+"""Columns of texts, whatever holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from docsigma.exceptions import InputError
+
+
+def as_texts(texts: Iterable[object]) -> list[str]:
+    """Return a column of texts as a list.
+
+    Parameters
+    ----------
+    texts : list, tuple or array of str, or a column of pandas, polars or Arrow
+        The documents.
+
+    Raises
+    ------
+    InputError
+        If it is one string or a table, or an entry is missing or no string; the
+        sentence names the row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_texts(np.array(["sun", "rain"]))
+    ['sun', 'rain']
+    """
+    kind = type(texts).__name__
+    if getattr(texts, "ndim", 1) != 1 or hasattr(texts, "columns"):
+        raise InputError(
+            f"`texts` must be one column of strings, got a {kind} of several: pick "
+            'one, as in table["text"]'
+        )
+    if isinstance(texts, (str, bytes)) or not hasattr(texts, "__iter__"):
+        raise InputError(f"`texts` must be a list or a column of strings, got {kind}")
+    for method in ("to_pylist", "to_list", "tolist"):
+        if hasattr(texts, method):
+            texts = getattr(texts, method)()
+            break
+    found = []
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            given = "nothing" if text is None or text != text else type(text).__name__
+            raise InputError(f"row {row} of `texts` must be a string, got {given}")
+        found.append(text)
+    return found

@@ -1,0 +1,211 @@
+"""Texts and some labels in, topics with their probabilities out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from docsigma.classifiers.counts_classifier import (
+    KINDS,
+    SEMI_SUPERVISED,
+    CountsClassifier,
+)
+from docsigma.exceptions import InputError
+from docsigma.text._texts import as_texts
+from docsigma.text.embedder import DocumentEmbedder
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable
+
+    from numpy.typing import NDArray
+
+    from docsigma.classifiers.explanation import Explanation
+    from docsigma.classifiers.uncertainty import Uncertainty
+    from docsigma.posterior import GaussianPosterior
+
+
+class TopicClassifier(ClassifierMixin, BaseEstimator):
+    """Texts and labels in, probabilities of topics out.
+
+    Labels may be missing: the embedder learns from all texts, and so do the kinds
+    ``"hybrid"`` and ``"evidence"``; the other kinds learn from those that have a label.
+
+    Parameters
+    ----------
+    embedder : DocumentEmbedder, default=None
+        Turns texts into Gaussians; None means ``DocumentEmbedder()``. One that is
+        fitted is used as it is, any other is copied and fitted on the texts.
+    kind : {"hybrid", "evidence", "glcu", "glc", "lr"}, default="hybrid"
+        Which classifier: words and embeddings together, embeddings by their
+        likelihood, with their variances, or (``"glc"``, ``"lr"``) means only.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        Labels, in the order of the probabilities.
+    embedder_ : DocumentEmbedder
+        The fitted embedder.
+    classifier_ : CountsClassifier
+        The model and the classifier on its Gaussians.
+
+    Examples
+    --------
+    >>> texts = ["sun and rain", "rain and wind", "bread and salt", "salt and butter"]
+    >>> embedder = DocumentEmbedder(2, random_state=0)
+    >>> topics = TopicClassifier(embedder, kind="glcu")
+    >>> topics = topics.fit(texts * 5, ["weather", "weather", "food", None] * 5)
+    >>> topics.classes_
+    array(['food', 'weather'], dtype='<U7')
+    >>> topics.predict_proba(["rain", "salt", "hello"]).shape
+    (3, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "embedder": [DocumentEmbedder, None],
+        "kind": [StrOptions(set(KINDS))],
+    }
+
+    embedder_: DocumentEmbedder
+    classifier_: CountsClassifier
+
+    def __init__(
+        self, embedder: DocumentEmbedder | None = None, *, kind: str = "hybrid"
+    ) -> None:
+        self.embedder = embedder
+        self.kind = kind
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Iterable[object], y: Iterable[object], **old: object) -> Self:
+        """Learn topics from texts, of which some have a label.
+
+        Parameters
+        ----------
+        X : list or column of str
+            The documents.
+        y : list or column
+            Their labels; None, NaN or an empty string where there is none.
+        **old
+            Nothing: for calls of the class that took counts, which are refused.
+
+        Returns
+        -------
+        self
+        """
+        if old or not isinstance(self, TopicClassifier):
+            raise InputError(
+                "TopicClassifier takes texts, as in TopicClassifier().fit(texts, "
+                "labels); for counts there is docsigma.classifiers.CountsClassifier"
+            )
+        texts = as_texts(X)
+        labels = _as_labels(y, len(texts))
+        given = DocumentEmbedder() if self.embedder is None else self.embedder
+        if not hasattr(given, "model_"):
+            given = clone(given).fit(texts)
+        self.embedder_ = given
+        counts, kept = given._counts(texts), np.array(labels, dtype=object)
+        if self.kind not in SEMI_SUPERVISED:
+            known = np.flatnonzero([label is not None for label in labels])
+            counts, kept = counts[known], np.array([labels[row] for row in known])
+        elif None not in labels:
+            kept = np.array(labels)
+        self.classifier_ = CountsClassifier.fit(
+            given.model_, counts, kept, kind=self.kind
+        )
+        return self
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels, in the order of the probabilities."""
+        return self.classifier_.classes_
+
+    def predict_proba(self, X: Iterable[object]) -> NDArray[Any]:
+        """Return the probability of each class for each document."""
+        proba: NDArray[Any] = np.exp(self.predict_log_proba(X))
+        return proba
+
+    def predict_log_proba(self, X: Iterable[object]) -> NDArray[Any]:
+        """Return the log probability of each class for each document."""
+        check_is_fitted(self)
+        counts = self.embedder_._counts(X)
+        embedded = self.classifier_.embed(counts)
+        log_proba: NDArray[Any] = self.classifier_.predict_log_proba(embedded, counts)
+        return log_proba
+
+    def predict(self, X: Iterable[object]) -> NDArray[Any]:
+        """Return the most probable class of each document."""
+        log_proba = self.predict_log_proba(X)
+        winners: NDArray[Any] = self.classes_[log_proba.argmax(axis=1)]
+        return winners
+
+    def posterior(self, X: Iterable[object]) -> GaussianPosterior:
+        """Return the Gaussian of each document."""
+        check_is_fitted(self)
+        return self.embedder_.posterior(X)
+
+    def predict_uncertainty(self, X: Iterable[object]) -> Uncertainty:
+        """Return what each prediction does not know: its entropy, and why."""
+        check_is_fitted(self)
+        counts = self.embedder_._counts(X)
+        embedded = self.classifier_.embed(counts)
+        return self.classifier_.predict_uncertainty(embedded, counts)
+
+    def explain(self, X: Iterable[object]) -> list[Explanation]:
+        """Return which words spoke for each label; for the kind ``"hybrid"``."""
+        check_is_fitted(self)
+        return self.classifier_.explain(self.embedder_._counts(X))
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write all of it to a folder, as ``docsigma classifier fit`` does."""
+        check_is_fitted(self)
+        self.classifier_.save(folder)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        tokenizer: Callable[[str], Iterable[str]] | None = None,
+    ) -> Self:
+        """Read a folder that :meth:`save` or ``docsigma classifier fit`` wrote.
+
+        A `tokenizer` that was a function is passed again: a folder holds no code.
+        """
+        classifier = CountsClassifier.load(folder)
+        embedder = DocumentEmbedder._of(classifier.model, folder, tokenizer)
+        topics = cls(embedder, kind=classifier.kind)
+        topics.embedder_, topics.classifier_ = embedder, classifier
+        return topics
+
+
+def _as_labels(y: Iterable[object], n_texts: int) -> list[object]:
+    """Return labels as a list, None where there is none."""
+    if isinstance(y, str) or not hasattr(y, "__iter__"):
+        kind = type(y).__name__
+        raise InputError(f"`y` must be a list or a column of labels, got {kind}")
+    for method in ("to_pylist", "to_list", "tolist"):
+        if hasattr(y, method):
+            y = getattr(y, method)()
+            break
+    labels = [_label(value) for value in y]
+    if len(labels) != n_texts:
+        raise InputError(f"there are {n_texts} texts but {len(labels)} labels")
+    if all(label is None for label in labels):
+        raise InputError(f"none of the {n_texts} texts has a label")
+    return labels
+
+
+def _label(value: object) -> object:
+    # NaN is what pandas has for a missing one, and not equal to itself.
+    missing = value is None or value == "" or value != value
+    return None if missing else value

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+
+from docsigma import (
+    BayesianSMM,
+    DocumentEmbedder,
+    InputError,
+    TopicClassifier,
+    read_documents,
+)
+from running import succeed
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+
+
+def embedder():
+    return DocumentEmbedder(8, random_state=0, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def support():
+    return read_documents(EXAMPLES / "support.csv")
+
+
+@pytest.fixture(scope="module")
+def new():
+    return read_documents(EXAMPLES / "new.csv")
+
+
+@pytest.fixture(scope="module")
+def topics(support):
+    return TopicClassifier(embedder()).fit(support.texts, support.labels)
+
+
+def test_topics_are_learned_from_texts(topics, new):
+    proba = topics.predict_proba(new.texts)
+    np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-9)
+    found = topics.predict(new.texts)
+    np.testing.assert_array_equal(found, topics.classes_[proba.argmax(axis=1)])
+    # Four teams; tickets that say nothing of theirs are a fifth (0.8 is their limit).
+    assert topics.score(new.texts, new.labels) > 0.7
+    q = topics.posterior(new.texts)
+    np.testing.assert_array_equal(q.mean, topics.embedder_.posterior(new.texts).mean)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, ""])
+def test_texts_without_a_label_teach_the_words_only(support, new, missing):
+    few = read_documents(EXAMPLES / "few.csv")
+    labels = [missing if label is None else label for label in few.labels]
+    made = TopicClassifier(embedder(), kind="glcu").fit(few.texts, labels)
+    n_documents = made.embedder_.model_.trained_on_["n_documents"]
+    assert n_documents == len(support)
+    rows = [row for row, label in enumerate(few.labels) if label is not None]
+    assert len(rows) == 20
+    alone = TopicClassifier(made.embedder_, kind="glcu")
+    alone.fit([few.texts[row] for row in rows], [few.labels[row] for row in rows])
+    np.testing.assert_allclose(
+        made.predict_proba(new.texts), alone.predict_proba(new.texts), atol=1e-6
+    )
+    assert made.score(new.texts, new.labels) > 0.6
+
+
+@pytest.mark.parametrize("kind", ["hybrid", "evidence"])
+def test_some_kinds_learn_from_texts_without_a_label(topics, new, kind):
+    few = read_documents(EXAMPLES / "few.csv")
+    made = TopicClassifier(topics.embedder_, kind=kind).fit(few.texts, few.labels)
+    assert made.classes_.tolist() == topics.classes_.tolist()
+    assert made.score(new.texts, new.labels) > 0.6
+
+
+def test_a_prediction_can_be_explained(topics):
+    (why,) = topics.explain(["The router restarts and the line is dead."])
+    assert why.label == "internet"
+    assert {"router", "line"} & {word for word, _ in why.words[:4]}
+    doubt = topics.predict_uncertainty(["Please help.", "The router restarts."])
+    assert doubt.entropy[0] > doubt.entropy[1]
+
+
+def test_a_fitted_embedder_is_used_as_it_is(support, new):
+    fitted = embedder().fit(support.texts)
+    made = TopicClassifier(fitted).fit(support.texts[:100], support.labels[:100])
+    assert made.embedder_ is fitted
+    assert clone(made).fit(support.texts, support.labels).embedder_ is not fitted
+
+
+@pytest.mark.parametrize("column", [list, pd.Series, pa.array, np.array])
+def test_columns_of_every_kind(topics, support, column):
+    made = TopicClassifier(topics.embedder_)
+    made.fit(column(support.texts), column(support.labels))
+    given = column(support.texts[:3])
+    expected = topics.predict_proba(support.texts[:3])
+    np.testing.assert_allclose(made.predict_proba(given), expected, atol=1e-9)
+
+
+def test_labels_may_be_numbers(topics, support):
+    codes = pd.Categorical(support.labels).codes
+    made = TopicClassifier(topics.embedder_).fit(support.texts, codes)
+    assert made.predict(support.texts[:5]).dtype.kind == "i"
+
+
+def test_it_works_with_cross_validation(support):
+    quick = DocumentEmbedder(3, model=BayesianSMM(max_iter=5), random_state=0)
+    made = TopicClassifier(quick, kind="lr")
+    scores = cross_val_score(made, support.texts, support.labels, cv=2)
+    assert scores.min() > 0.3
+
+
+def test_what_is_saved_is_loaded_here_and_by_the_command_line(
+    topics, new, tmp_path, capsys
+):
+    topics.save(tmp_path / "clf")
+    again = TopicClassifier.load(tmp_path / "clf")
+    expected = topics.predict_proba(new.texts)
+    np.testing.assert_allclose(again.predict_proba(new.texts), expected, atol=1e-9)
+    args = ("classifier", "predict", tmp_path / "clf", EXAMPLES / "new.csv")
+    succeed(capsys, *args, "--out", tmp_path / "p.csv")
+    table = pd.read_csv(tmp_path / "p.csv")
+    assert table["label"].tolist() == topics.predict(new.texts).tolist()
+
+
+def test_folders_of_the_command_line_are_loaded(support, tmp_path, capsys):
+    model, clf = tmp_path / "m", tmp_path / "c"
+    file = EXAMPLES / "support.csv"
+    succeed(capsys, "fit", file, "--out", model, "--components", 3, "--max-iter", 3)
+    succeed(capsys, "classifier", "fit", model, file, "--out", clf)
+    assert TopicClassifier.load(clf).predict(support.texts[:2]).shape == (2,)
+
+
+def test_calls_of_the_class_that_took_counts_get_one_sentence(topics, support):
+    model = topics.embedder_.model_
+    counts = model.vocabulary_.count(support.texts).counts
+    with pytest.raises(InputError, match=r"takes texts.*CountsClassifier"):
+        TopicClassifier.fit(model, counts, support.labels, kind="glcu")
+    with pytest.raises(InputError, match=r"takes texts.*CountsClassifier"):
+        TopicClassifier.fit(model, counts, support.labels)
+    with pytest.raises(InputError, match="column of strings"):
+        topics.predict_proba(counts)
+    with pytest.raises(InputError, match="column of strings"):
+        topics.predict_proba(model.posterior(counts))
+
+
+@pytest.mark.parametrize(
+    ("labels", "sentence"),
+    [
+        (["a"], "400 texts but 1 labels"),
+        ("internet", "list or a column of labels, got str"),
+        ([None] * 400, "none of the 400 texts has a label"),
+        (["a"] * 400, "2 classes"),
+    ],
+)
+def test_labels_that_do_not_fit_are_refused(topics, support, labels, sentence):
+    with pytest.raises(InputError, match=sentence):
+        TopicClassifier(topics.embedder_).fit(support.texts, labels)
+
+
+def test_one_that_is_not_fitted_says_so():
+    with pytest.raises(NotFittedError):
+        TopicClassifier().predict(["sun"])

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from docsigma.exceptions import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import numpy as np
 
     from docsigma.classifiers._likelihood_factors import LikelihoodFactors
 
@@ -76,3 +77,15 @@ def thinned_copy(
     share = length ** -tensor(random.random(len(factors)))
     noise = tensor(random.standard_normal(tuple(factors.observed.shape)))
     return factors.thinned(share, noise)
+
+
+def given_tempering(tempering: Any) -> Tempering | None:
+    """Return the tempering that a user gave, None for "auto"."""
+    if isinstance(tempering, str):
+        return None
+    values = [float(value) for value in tempering]
+    if len(values) != 2 or not all(0 < value < np.inf for value in values):
+        raise InputError(
+            f"`tempering` must be 'auto' or two positive numbers, got {tempering}"
+        )
+    return Tempering(*values)

@@ -26,7 +26,7 @@ from docsigma.classifiers._likelihood_factors import LikelihoodFactors
 from docsigma.classifiers._marginal_factors import MarginalFactors, blocks
 from docsigma.classifiers._same_topic import centred_marginals, pairwise_log_ratio
 from docsigma.classifiers._semi_supervised_labels import SemiSupervisedLabels
-from docsigma.classifiers._tempering import Tempering
+from docsigma.classifiers._tempering import Tempering, given_tempering
 from docsigma.classifiers._turned_model import within_class_axes
 from docsigma.exceptions import InputError
 from docsigma.gaussian_prior import GaussianPrior
@@ -206,7 +206,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         prior = ClassPrior(along, log_prior_of)
         choices = EvidenceChoices(factors, axes, found, prior, self.random_state)
         tempering, weight = choices.choose(
-            _given_tempering(self.tempering),
+            given_tempering(self.tempering),
             None if isinstance(self.unlabelled_weight, str) else self.unlabelled_weight,
         )
         self.tempering_ = (tempering.factor, tempering.tokens)
@@ -397,14 +397,3 @@ class EvidenceClassifier(BaseGaussianClassifier):
         pull = invert(self.between_covariance_)
         side = linear + pull @ self.centre_
         return np.linalg.solve(precision + pull, side[:, :, None])[:, :, 0]
-
-
-def _given_tempering(tempering: Any) -> Tempering | None:
-    if isinstance(tempering, str):
-        return None
-    values = [float(value) for value in tempering]
-    if len(values) != 2 or not all(0 < value < np.inf for value in values):
-        raise InputError(
-            f"`tempering` must be 'auto' or two positive numbers, got {tempering}"
-        )
-    return Tempering(*values)

@@ -1,361 +1,271 @@
-r"""Topic ID by documents of all lengths, with few labels, and what it does not know.
+r"""Topic ID at every length, and with few labels.
 
-    python benchmarks/topic_id_lengths.py 20newsgroups --cache /tmp/models \
-        --json benchmarks/results/topic-id-lengths-20newsgroups.json
+    python benchmarks/topic_id_lengths.py --corpus switchboard --components 100 \
+        --few-labels 1 5 20 --json benchmarks/results/topic-id-lengths-switchboard.json
 
-A model of weighted counts and the classifiers are trained on whole training documents,
-all settings chosen on these; test documents are then cut to their first words. For
-each length it prints accuracy (per cent), cross-entropy (nats) and calibration error,
-and by how many paired standard errors the hybrid's cross-entropy differs from that of
-TF-IDF + LR, whose C is chosen on the same folds. Corpora are names, or folders with
-train.jsonl.xz and test.jsonl.xz. `--few` adds fits with few labels.
+A model of weighted counts (log-idf) and the classifiers are trained on whole training
+documents, and everything they choose is chosen on those. Test documents are then cut to
+their first words (after `--start` words), and each length is looked at once.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import pickle
+import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import log_softmax
 from scipy.stats import spearmanr
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import LogisticRegression
 
 from docsigma import (
     BayesianSMM,
-    CrossValidatedLogisticRegression,
-    HybridClassifier,
+    EvidenceClassifier,
     TokenWeights,
     Vocabulary,
     load_corpus,
 )
-from docsigma.classifiers._hybrid_search import STEP, TOLERANCE
-from docsigma.classifiers._softmax_regression import (
-    Coefficients,
-    Features,
-    fit_regression,
-)
-from docsigma.classifiers._splits import make_splits
-from docsigma.classifiers._words import (
-    inverse_document_frequencies,
-    shorten,
-    tfidf,
-)
-from docsigma.classifiers.conformal import PredictionSets, length_bands
-from docsigma.classifiers.uncertainty import entropies
+from docsigma.classifiers import CountsClassifier
 from docsigma.experiments.evaluation import evaluate
-from docsigma.metrics import error_detection_area
 from docsigma_paper.corpora import register
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from docsigma.corpora import Corpus, Documents
+
 LENGTHS = (200, 100, 50, 25, 10, 1)
-# Calls begin with small talk and the question that was set.
-STARTS = {"switchboard": 200}
+SHORT_TEXTS = ("searchsnippets", "stackoverflow")
 
 
-@dataclass
+def load(name: str, data: Path) -> Corpus:
+    """Load a named corpus, or one of the short texts from the folder `data`."""
+    register()
+    if name not in SHORT_TEXTS:
+        return load_corpus(name)
+    folder = data / "short-texts" / name
+    return load_corpus(folder / "train.jsonl.xz", test=folder / "test.jsonl.xz")
+
+
+def cut(documents: Documents, start: int, n_words: int) -> Documents:
+    """Keep some words of each text."""
+    assert documents.texts is not None
+    texts = [" ".join(t.split()[start : start + n_words]) for t in documents.texts]
+    return replace(documents, texts=texts)
+
+
+def losses(log_proba: Any, labels: Any, classes: Any) -> NDArray[np.float64]:
+    """Return the cross-entropy per document."""
+    columns = np.searchsorted(classes, labels)
+    return -np.asarray(log_proba)[np.arange(len(columns)), columns]
+
+
 class Setting:
-    """A corpus counted and embedded: training documents, and test ones by length."""
+    """One corpus, its model and its counts."""
 
-    model: Any
-    weights: TokenWeights
-    counts: Any
-    posterior: Any
-    labels: Any
-    test_labels: Any
-    # By number of words, 0 for whole: counts and posterior.
-    tests: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    def __init__(self, options: argparse.Namespace) -> None:
+        corpus = load(options.corpus, options.data)
+        train, labels = corpus.train.labelled()
+        self.labels = np.array(labels)
+        self.test, test_labels = corpus.test.labelled()
+        self.test_labels = np.array(test_labels)
+        assert train.texts is not None
+        self.words, counted = Vocabulary.fit_count(train.texts, min_df=2)
+        self.plain = counted.counts
+        self.weights = TokenWeights().fit(self.plain)
+        self.counts = self.weights.transform(self.plain)
+        self.start = options.start
+        if options.model is not None and (options.model / "config.json").is_file():
+            self.model: Any = BayesianSMM.load(options.model)
+        else:
+            self.model = BayesianSMM(options.components, random_state=options.seed)
+            self.model.fit(self.counts)
+            if options.model is not None:
+                self.model.save(options.model)
+        self.posterior = self.model.posterior(self.counts)
+        self.tfidf = TfidfTransformer(sublinear_tf=True).fit(self.plain)
 
-    def embed(self, counts: Any) -> Any:
-        """Return the posteriors of documents."""
-        return self.model.posterior(self.weights.transform(counts))
-
-
-def prepare(name: str, n_components: int, seed: int, cache: Path | None) -> Setting:
-    """Count, train the model and embed; read from the cache what is there."""
-    file = f"{Path(name).name}-{n_components}-{seed}.pickle"
-    if cache is not None and (cache / file).exists():
-        with (cache / file).open("rb") as handle:
-            found: Setting = pickle.load(handle)
-        return found
-    if Path(name).is_dir():
-        folder = Path(name)
-        corpus = load_corpus(
-            folder / "train.jsonl.xz", test=str(folder / "test.jsonl.xz")
-        )
-    else:
-        corpus = load_corpus(name)
-    train, labels = corpus.train.labelled()
-    test, test_labels = corpus.test.labelled()
-    words, counted = Vocabulary.fit_count(train.texts, min_df=2)
-    weights = TokenWeights().fit(counted.counts)
-    weighted = weights.transform(counted.counts)
-    model = BayesianSMM(n_components, random_state=seed).fit(weighted)
-    setting = Setting(
-        model,
-        weights,
-        counted.counts,
-        model.posterior(weighted),
-        np.array(labels),
-        np.array(test_labels),
-    )
-    mean = float(counted.counts.sum()) / len(labels)
-    start = STARTS.get(name, 0)
-    for n_words in (0, *(n for n in LENGTHS if n < 2 * mean)):
-        texts = test.texts
-        if n_words:
-            texts = [" ".join(t.split()[start : start + n_words]) for t in texts]
-        counts = words.count(texts).counts
-        setting.tests[n_words] = counts, setting.embed(counts)
-    if cache is not None:
-        cache.mkdir(parents=True, exist_ok=True)
-        with (cache / file).open("wb") as handle:
-            pickle.dump(setting, handle)
-    return setting
+    def test_counts(self, n_words: int | None) -> tuple[Any, Any]:
+        """Return plain and weighted counts of the test documents, cut or whole."""
+        documents = self.test
+        if n_words is not None:
+            documents = cut(documents, self.start, n_words)
+        plain = self.words.count_documents(documents).counts
+        return plain, self.weights.transform(plain)
 
 
-class TfidfRegression:
-    """TF-IDF + LR by the hybrid's own solver, its C chosen on the hybrid's folds."""
-
-    def __init__(self, counts: Any, labels: Any, n_folds: int = 3) -> None:
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        self._idf = inverse_document_frequencies(counts)
-        features, targets = self._features(counts), np.eye(len(self.classes_))[codes]
-        splits = make_splits(codes, n_folds, 0)
-        zeros = Coefficients.zeros(features, len(self.classes_), 0.0)
-        fits = [zeros for _ in splits]
-        losses: dict[float, float] = {}
-
-        def loss(C: float) -> float:
-            if C not in losses:
-                total = 0.0
-                for i, (train, held_out) in enumerate(splits):
-                    fits[i] = fit_regression(
-                        features[train], targets[train], fits[i], C, tol=TOLERANCE
-                    )
-                    log_proba = log_softmax(fits[i].scores(features[held_out]), axis=1)
-                    total -= float((targets[held_out] * log_proba).sum())
-                losses[C] = total
-            return losses[C]
-
-        self.C_ = 100.0
-        for factor in (STEP, 1 / STEP):
-            while splits and 0.1 < self.C_ * factor < 3000:
-                if loss(self.C_ * factor) >= loss(self.C_):
-                    break
-                self.C_ *= factor
-        self._found = fit_regression(features, targets, zeros, self.C_)
-
-    def _features(self, counts: Any) -> Features:
-        return Features(tfidf(counts, self._idf), np.zeros((counts.shape[0], 1)))
-
-    def predict_log_proba(self, counts: Any) -> Any:
-        """Return log probabilities of the classes."""
-        return log_softmax(self._found.scores(self._features(counts)), axis=1)
-
-
-def fit_hybrid(setting: Setting, labels: Any) -> HybridClassifier:
-    """Fit the hybrid as CountsClassifier does, in the model's own axes."""
-    short = shorten(setting.counts)
-    hybrid = HybridClassifier()
-    return hybrid.fit(
-        (setting.counts, setting.posterior),
-        labels,
-        shortened=(short, setting.embed(short)),
-    )
-
-
-def timed(function: Any, *arguments: Any) -> tuple[Any, float]:
-    """Return a function's result and the processor seconds it took."""
-    start = time.process_time()
-    result = function(*arguments)
-    return result, time.process_time() - start
-
-
-def lengths_and_doubt(setting: Setting) -> dict[str, Any]:
-    """Fit all labels; evaluate by length, errors found, and prediction sets."""
-    hybrid, seconds = timed(fit_hybrid, setting, setting.labels)
-    baseline, baseline_seconds = timed(TfidfRegression, setting.counts, setting.labels)
-    lr = CrossValidatedLogisticRegression(n_folds=3)
-    lr.fit(setting.posterior.mean, setting.labels)
-    classes, truth = hybrid.classes_, setting.test_labels
-    codes = np.searchsorted(classes, truth)
-    rows = np.arange(len(codes))
-    report: dict[str, Any] = {
-        "settings": {
-            "C": hybrid.C_,
-            "scale": hybrid.scale_,
-            "mixture": hybrid.mixture_.weights.tolist(),
-            "C_tfidf": baseline.C_,
-        },
-        "cpu_seconds": {"hybrid": seconds, "TF-IDF + LR": baseline_seconds},
-        "lengths": {},
-    }
-    losses = {}
-    for n_words, (counts, q) in setting.tests.items():
-        pair = counts, q
-        systems = {
-            "hybrid": hybrid.predict_log_proba(pair),
-            "score": hybrid.score_.predict_log_proba(q),
-            "TF-IDF + LR": baseline.predict_log_proba(counts),
-            "LR": lr.predict_log_proba(q.mean),
+def by_length(
+    setting: Setting, lengths: list[int | None], baselines: list[str]
+) -> tuple[list[dict[str, Any]], CountsClassifier]:
+    """Train on whole documents, evaluate at each length."""
+    s, fitted, seconds = setting, {}, {}
+    q = s.posterior
+    for kind in ("evidence", *baselines):
+        given = s.counts if kind == "evidence" else q
+        begun = time.perf_counter()
+        fitted[kind] = CountsClassifier.fit(s.model, given, s.labels, kind=kind)
+        seconds[kind] = time.perf_counter() - begun
+        print(f"{kind} fitted in {seconds[kind]:.1f} s", flush=True)
+    classes, counts = np.unique(s.labels, return_counts=True)
+    prior = np.log(counts / counts.sum())
+    rows = []
+    for n_words in lengths:
+        _, weighted = s.test_counts(n_words)
+        found = {
+            kind: topics.predict_log_proba(topics.embed(weighted))
+            for kind, topics in fitted.items()
         }
-        cell: dict[str, Any] = {}
-        for name, log_proba in systems.items():
-            cell[name] = evaluate(log_proba, truth, classes)
-            wrong = log_proba.argmax(axis=1) != codes
-            area = error_detection_area(entropies(log_proba), wrong)
-            cell[name]["error_detection"] = area
-        by_variance = error_detection_area(
-            q.total_variance, systems["hybrid"].argmax(axis=1) != codes
-        )
-        cell["total_variance_error_detection"] = by_variance
-        losses[n_words] = -systems["hybrid"][rows, codes]
-        apart = losses[n_words] + systems["TF-IDF + LR"][rows, codes]
-        error = apart.std() / np.sqrt(len(apart))
-        cell["standard_errors_over_tfidf"] = float(apart.mean() / max(error, 1e-12))
-        report["lengths"][n_words] = cell
-    report["doubt"] = doubt(setting, hybrid, losses, codes)
-    return report
-
-
-def doubt(
-    setting: Setting, hybrid: HybridClassifier, losses: dict[int, Any], codes: Any
-) -> dict[str, Any]:
-    """Return how well the epistemic part ranks, and what prediction sets hold."""
-    found: dict[str, Any] = {}
-    if 25 in losses:
-        counts, q = setting.tests[25]
-        fall = losses[25] - losses[0]
-        part = hybrid.predict_uncertainty((counts, q))
-        n_tokens = np.asarray(counts.sum(axis=1)).ravel()
-        whole = np.asarray(setting.tests[0][0].sum(axis=1)).ravel()
-        found["rank_correlation_with_fall"] = {
-            name: float(spearmanr(values, fall).statistic)
-            for name, values in {
-                "epistemic": part.epistemic,
-                "entropy": part.entropy,
-                "shortness": -n_tokens,
-                "length of the whole": whole,
-            }.items()
-        }
-    counts, q = setting.tests[0]
-    proba = hybrid.predict_proba((counts, q))
-    n_tokens = np.asarray(counts.sum(axis=1)).ravel()
-    edges = length_bands(n_tokens, 3)
-    band = np.searchsorted(edges, n_tokens, side="right")
-    hits: list[float] = []
-    by_band: list[list[float]] = []
-    random = np.random.default_rng(0)
-    for _ in range(20):
-        order = random.permutation(len(codes))
-        first, second = np.array_split(order, 2)
-        sets = PredictionSets.calibrate(
-            proba[first], codes[first], n_tokens=n_tokens[first]
-        )
-        held = sets.contains(proba[second], 0.9)[np.arange(len(second)), codes[second]]
-        hits.append(float(held.mean()))
-        options = {"n_tokens": n_tokens[second], "edges": edges}
-        chosen = sets.contains(proba[second], 0.9, **options)
-        held = chosen[np.arange(len(second)), codes[second]]
-        by_band.append(
-            [float(held[band[second] == i].mean()) for i in range(len(edges) + 1)]
-        )
-    own = hybrid.calibration_.contains(proba, 0.9)
-    found["coverage_at_90"] = {
-        "20 splits of the test set": float(np.mean(hits)),
-        "by thirds of length": np.mean(by_band, axis=0).tolist(),
-        "calibrated on training documents": float(
-            own[np.arange(len(codes)), codes].mean()
-        ),
-    }
-    return found
+        found["prior"] = np.broadcast_to(prior, found["evidence"].shape)
+        ours = losses(found["evidence"], s.test_labels, classes)
+        for kind, log_proba in found.items():
+            worse = losses(log_proba, s.test_labels, classes) - ours
+            row = {
+                "n_words": n_words,
+                "kind": kind,
+                **evaluate(log_proba, s.test_labels, classes),
+                "behind_evidence": float(worse.mean()),
+                "standard_error": float(worse.std() / len(worse) ** 0.5),
+                "fit_seconds": seconds.get(kind),
+            }
+            rows.append(row)
+            print(
+                f"{n_words or 'whole':>6} {kind:9} {row['accuracy']:5.1f} % "
+                f"{row['cross_entropy']:.3f} ({worse.mean():+.3f} "
+                f"+- {row['standard_error']:.3f})",
+                flush=True,
+            )
+    chosen = fitted["evidence"].classifier
+    rows.append({"kind": "evidence", "tempering": list(chosen.tempering_)})
+    return rows, fitted["evidence"]
 
 
 def few_labels(
-    setting: Setting, per_class: int, n_draws: int
-) -> dict[str, dict[str, float]]:
-    """Return mean scores of fits on a few labels, all other documents unlabelled."""
-    found: dict[str, list[dict[str, float]]] = {}
-    classes = np.unique(setting.labels)
-    counts, q = setting.tests[0]
-    for seed in range(n_draws):
-        random = np.random.default_rng(seed)
-        rows = np.concatenate(
-            [
-                random.choice(np.flatnonzero(setting.labels == c), per_class, False)
-                for c in classes
-            ]
+    setting: Setting, per_class: list[int], n_draws: int
+) -> list[dict[str, Any]]:
+    """Hide the labels of all but a few documents of each class."""
+    s = setting
+    plain, weighted = s.test_counts(None)
+    embedded = s.model.posterior(weighted)
+    test_tfidf, train_tfidf = s.tfidf.transform(plain), s.tfidf.transform(s.plain)
+    rows = []
+    for n_labels in per_class:
+        for draw in range(n_draws):
+            random = np.random.default_rng(draw)
+            shown = np.concatenate(
+                [
+                    random.permutation(np.flatnonzero(s.labels == label))[:n_labels]
+                    for label in np.unique(s.labels)
+                ]
+            )
+            labels = np.full(len(s.labels), None, dtype=object)
+            labels[shown] = s.labels[shown]
+            # What CountsClassifier does where labels are too few to turn the model.
+            clf = EvidenceClassifier(covariance="diagonal").fit(s.posterior, labels)
+            log_proba = clf.predict_log_proba(embedded)
+            baseline = LogisticRegression(C=10, max_iter=1000)
+            baseline.fit(train_tfidf[shown], s.labels[shown])
+            found = {
+                "evidence": log_proba,
+                "tfidf-lr": baseline.predict_log_proba(test_tfidf),
+            }
+            for kind, values in found.items():
+                judged = evaluate(values, s.test_labels, clf.classes_)
+                weight = clf.unlabelled_weight_
+                rows.append(
+                    {
+                        "n_labels": n_labels,
+                        "draw": draw,
+                        "kind": kind,
+                        **judged,
+                        "unlabelled_weight": weight if kind == "evidence" else None,
+                    }
+                )
+                print(
+                    f"{n_labels:3d} labels, draw {draw} {kind:9} "
+                    f"{judged['accuracy']:5.1f} % {judged['cross_entropy']:.3f}",
+                    flush=True,
+                )
+    return rows
+
+
+def error_of_the_factor(
+    setting: Setting, lengths: list[int | None], topics: CountsClassifier
+) -> list[dict[str, Any]]:
+    """Return how far the Gaussian factor is from the multinomial, by length.
+
+    For each document, the mean absolute difference of the centred log likelihoods of
+    the class means: the factor's, and the multinomial's.
+    """
+    s = setting
+    means = topics.classifier.means_
+    words = topics._embedding.components_.T.astype(np.float64)
+    logits = s.model.log_unigram_ + means @ words.T
+    log_theta = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+    rows = []
+    for n_words in lengths:
+        _, weighted = s.test_counts(n_words)
+        q = topics.embed(weighted)
+        P = 1 / q.variance.astype(np.float64) - float(q.prior.precision)
+        h = q.mean / q.variance.astype(np.float64)
+        gaussian = h @ means.T - 0.5 * P @ (means**2).T
+        exact = weighted @ log_theta.T
+        apart = [v - v.mean(axis=1, keepdims=True) for v in (gaussian, exact)]
+        error = np.abs(apart[0] - apart[1]).mean(axis=1)
+        size = np.abs(apart[1]).mean(axis=1)
+        rows.append(
+            {
+                "n_words": n_words,
+                "median_error": float(np.median(error)),
+                "median_size": float(np.median(size)),
+                "rank_correlation": float(spearmanr(*(v.ravel() for v in apart))[0]),
+            }
         )
-        some = np.full(len(setting.labels), None, dtype=object)
-        some[rows] = setting.labels[rows]
-        hybrid = fit_hybrid(setting, some)
-        known = setting.labels[rows]
-        baseline = TfidfRegression(setting.counts[rows], known)
-        lr = CrossValidatedLogisticRegression(n_folds=3)
-        lr.fit(setting.posterior.mean[rows], known)
-        for name, log_proba in {
-            "hybrid": hybrid.predict_log_proba((counts, q)),
-            "score": hybrid.score_.predict_log_proba(q),
-            "TF-IDF + LR": baseline.predict_log_proba(counts),
-            "LR": lr.predict_log_proba(q.mean),
-        }.items():
-            scores = evaluate(log_proba, setting.test_labels, classes)
-            found.setdefault(name, []).append(scores)
-    return {
-        name: {key: float(np.mean([s[key] for s in all_])) for key in all_[0]}
-        for name, all_ in found.items()
-    }
+        print(
+            f"{n_words or 'whole':>6} Gaussian factor off by {np.median(error):.2f} "
+            f"of {np.median(size):.2f} nats",
+            flush=True,
+        )
+    return rows
 
 
-def show(report: dict[str, Any]) -> None:
-    """Print accuracy / cross-entropy / ECE / error-detection area by length."""
-    for n_words, cell in report.get("lengths", {}).items():
-        shown = [
-            f"{name} {s['accuracy']:.2f} / {s['cross_entropy']:.3f} / {s['ece']:.3f}"
-            f" / {s['error_detection']:.3f}"
-            for name, s in cell.items()
-            if isinstance(s, dict)
-        ]
-        apart = cell["standard_errors_over_tfidf"]
-        print(f"{n_words or 'whole':>6}  {'; '.join(shown)}; {apart:+.1f} se")
-    for key in ("settings", "cpu_seconds", "doubt", "few_labels"):
-        if key in report:
-            print(key, json.dumps(report[key]))
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Run what the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("corpus")
+def main() -> None:
+    """Run what is asked for and write its numbers."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--corpus", default="docstrings")
+    parser.add_argument(
+        "--data", type=Path, default=Path(os.environ.get("DOCSIGMA_DATA", "data"))
+    )
     parser.add_argument("--components", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--cache", type=Path)
-    parser.add_argument("--few", type=int, nargs="*", default=[])
+    parser.add_argument("--start", type=int, default=0, help="first word of a cut")
+    parser.add_argument("--lengths", type=int, nargs="*", default=list(LENGTHS))
+    parser.add_argument("--few-labels", type=int, nargs="*", default=[])
     parser.add_argument("--draws", type=int, default=5)
-    parser.add_argument("--only-few", action="store_true")
+    parser.add_argument("--baselines", nargs="*", default=["glcu", "lr"])
+    parser.add_argument("--no-lengths", action="store_true")
+    parser.add_argument("--model", type=Path, help="folder that keeps the model")
     parser.add_argument("--json", type=Path)
-    chosen = parser.parse_args(arguments)
-    register()
-    setting = prepare(chosen.corpus, chosen.components, chosen.seed, chosen.cache)
-    report: dict[str, Any] = {
-        "corpus": Path(chosen.corpus).name,
-        "n_components": chosen.components,
-        "seed": chosen.seed,
+    options = parser.parse_args()
+    setting = Setting(options)
+    lengths: list[int | None] = [None, *options.lengths]
+    result: dict[str, Any] = {
+        "corpus": options.corpus,
+        "n_components": options.components,
+        "seed": options.seed,
+        "start": options.start,
     }
-    if not chosen.only_few:
-        report |= lengths_and_doubt(setting)
-        show(report)
-    if chosen.few:
-        few = {n: few_labels(setting, n, chosen.draws) for n in chosen.few}
-        report["few_labels"] = few
-        print(json.dumps(few))
-    if chosen.json:
-        chosen.json.parent.mkdir(parents=True, exist_ok=True)
-        chosen.json.write_text(json.dumps(report, indent=1) + "\n")
+    if not options.no_lengths:
+        result["lengths"], topics = by_length(setting, lengths, options.baselines)
+        result["gaussian_factor"] = error_of_the_factor(setting, lengths, topics)
+    if options.few_labels:
+        result["few_labels"] = few_labels(setting, options.few_labels, options.draws)
+    if options.json is not None:
+        options.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from docsigma.classifiers._class_gaussians import fit_classes
-from docsigma.classifiers._full_classes import FullClasses
+from docsigma.classifiers._class_gaussians import Membership, fit_classes
+from docsigma.classifiers._full_classes import FullClasses, refine_classes
 from docsigma.classifiers._labels import deal_folds
 from docsigma.classifiers._tempering import (
     DEFAULT,
@@ -31,13 +31,16 @@ N_FOLDS = 3
 # changed, they start from the classes of the last choice.
 MAX_ITER = 10
 TOL = 1e-2
-# Operations on the matrices of held-out documents, per choice.
+# The same for full covariances, in passes; with them documents are costly, so that
+# there are fewer: this many operations per pass, if these allow the least number.
+FULL_PASSES = 4
 MOST_OPERATIONS = 1e9
+LEAST_DOCUMENTS = 600
 # Mean number of labels per class below which nothing is chosen.
 LEAST_LABELS = 3
 # What an unlabelled document may count, and what it counts if nothing is chosen.
 UNLABELLED_WEIGHTS = (0.0, 0.03, 0.1, 0.3, 1.0)
-UNLABELLED_WEIGHT = 0.3
+UNLABELLED_WEIGHT = 1.0
 
 
 class EvidenceChoices:
@@ -48,8 +51,7 @@ class EvidenceChoices:
     factors : LikelihoodFactors
         Of the labelled documents and then of the rest.
     axes : Tensor of shape (K, K) or None
-        Axes along which classes are learned, if they are then to have a full
-        covariance; documents are held out in full.
+        Axes along which classes with a full covariance start.
     labels : SemiSupervisedLabels
     prior : ClassPrior
         Along the axes.
@@ -68,9 +70,15 @@ class EvidenceChoices:
         codes = labels.labels.codes
         n, n_classes = len(codes), len(labels.labels.classes)
         self.prior, self.axes = prior, axes
-        self.can_choose = n >= LEAST_LABELS * n_classes
-        some = random.permutation(n)[:MOST_DOCUMENTS]
-        rest = n + random.permutation(len(factors) - n)[:MOST_DOCUMENTS]
+        self.labels_per_class = n / n_classes
+        self.can_choose = self.labels_per_class >= LEAST_LABELS
+        most = MOST_DOCUMENTS
+        if axes is not None:
+            most = max(
+                LEAST_DOCUMENTS, min(most, int(MOST_OPERATIONS / len(axes) ** 3))
+            )
+        some = random.permutation(n)[:most]
+        rest = n + random.permutation(len(factors) - n)[:most]
         rows = np.concatenate([np.sort(some), np.sort(rest)])
         self.factors = factors[rows]
         self.membership = labels.membership(1.0, factors.observed)[
@@ -80,22 +88,28 @@ class EvidenceChoices:
         seed = int(random.integers(2**31))
         self.folds = deal_folds(self.codes, N_FOLDS, seed)
         self.thin = thinned_copy(self.factors, random)
-        # Along its axes, what EM sees.
-        self.turned = self.factors if axes is None else self.factors.turned(axes)
-        self.n_judged = n
-        if axes is not None:
-            self.n_judged = max(300, int(MOST_OPERATIONS / len(axes) ** 3))
-        self._last: dict[int, ClassGaussians] = {}
+        self._last: dict[int, ClassGaussians | FullClasses] = {}
 
     def choose(
         self, tempering: Tempering | None, weight: float | None
     ) -> tuple[Tempering, float]:
         """Return tempering and weight; what is given stays."""
-        if weight is None:
-            weight = self._choose_weight(tempering or DEFAULT)
         if tempering is None:
             tempering = self._choose_tempering()
+        if weight is None:
+            weight = self._choose_weight(tempering)
         return tempering, weight
+
+    def smoothing(self, weight: float) -> float:
+        """Return the share of the class priors in the predicted probabilities.
+
+        Classes need not be what the words cluster by. Documents without label were
+        counted in by a rule where labels are too few to tell, and then these count as
+        if one more label per class had been drawn from the priors.
+        """
+        if self.can_choose or weight == 0:
+            return 0.0
+        return 1 / (1 + self.labels_per_class)
 
     def _choose_weight(self, tempering: Tempering) -> float:
         if not self.membership.unlabelled.any():
@@ -114,40 +128,48 @@ class EvidenceChoices:
         self, tempering: Tempering, weight: float, *, thinned: bool = False
     ) -> float:
         """Return the cross-entropy of held-out documents, whole and thinned."""
-        n, device = len(self.codes), self.factors.observed.device
-        turned = tempering(self.turned)
+        device = self.factors.observed.device
+        codes = torch.from_numpy(self.codes).to(device)
         copies = [tempering(self.factors)]
         if thinned:
             copies.append(tempering(self.thin))
         total, seen = 0.0, 0
         for fold in range(int(self.folds.max()) + 1):
-            out = torch.zeros(len(self.factors), dtype=torch.bool, device=device)
-            out[:n] = torch.from_numpy(self.folds == fold).to(device)
-            kept = ~out if weight else ~out & self.membership.labelled.any(dim=1)
-            members = self.membership[kept]
-            members = type(members)(members.labelled, weight * members.unlabelled)
-            classes, _ = fit_classes(
-                turned[kept],
-                members,
-                self.prior,
-                max_iter=MAX_ITER,
-                tol=TOL,
-                start=self._last.get(fold) if weight == 0 else None,
-            )
-            if weight == 0:
-                self._last[fold] = classes
+            held = torch.from_numpy(np.flatnonzero(self.folds == fold)).to(device)
+            classes, class_weights = self._fit(fold, held, tempering, weight)
             # A class without training documents here cannot be judged.
-            held = out.nonzero().flatten()
-            codes = torch.from_numpy(self.codes).to(device)[held]
-            known = (members.labelled.sum(dim=0) > 0)[codes]
-            each = -(-self.n_judged // N_FOLDS)
-            held, codes = held[known][:each], codes[known][:each]
-            judged: ClassGaussians | FullClasses = classes
-            if self.axes is not None:
-                variance = self.axes.square() @ self.prior.variance
-                judged = FullClasses.of(classes, self.axes, variance)
+            held = held[(class_weights > 0)[codes[held]]]
             for copy in copies:
-                log_proba = judged.log_proba(copy[held])
-                total -= float(log_proba.gather(1, codes[:, None]).sum())
+                log_proba = classes.log_proba(copy[held])
+                total -= float(log_proba.gather(1, codes[held, None]).sum())
             seen += len(held)
         return total / max(seen, 1)
+
+    def _fit(
+        self, fold: int, held: Tensor, tempering: Tempering, weight: float
+    ) -> tuple[ClassGaussians | FullClasses, Tensor]:
+        """Return classes learned without the `held` documents, and their weights."""
+        kept = self.membership.labelled.any(dim=1) | (weight > 0)
+        kept[held] = False
+        members = self.membership[kept]
+        members = Membership(members.labelled, weight * members.unlabelled)
+        stop: dict[str, Any] = {"max_iter": MAX_ITER, "tol": TOL}
+        factors = tempering(self.factors[kept])
+        start = None if weight else self._last.get(fold)
+        if self.axes is None:
+            assert not isinstance(start, FullClasses)
+            found: ClassGaussians | FullClasses
+            found, _ = fit_classes(factors, members, self.prior, start=start, **stop)
+        else:
+            if not isinstance(start, FullClasses):
+                turned = factors.turned(self.axes)
+                first, _ = fit_classes(turned, members, self.prior, **stop)
+                variance = self.axes.square() @ self.prior.variance
+                start = FullClasses.of(first, self.axes, variance)
+            stop["max_iter"] = FULL_PASSES
+            found, _ = refine_classes(
+                factors, members, start, self.prior.log_prior_of, **stop
+            )
+        if not weight:
+            self._last[fold] = found
+        return found, members.labelled.sum(dim=0)

@@ -28,6 +28,7 @@ EVIDENCE = (
     "centre_",
     "between_covariance_",
     "tempering_",
+    "smoothing_",
 )
 
 
@@ -74,6 +75,7 @@ def restore_hybrid(hybrid: HybridClassifier, arrays: Arrays) -> None:
         for name in EVIDENCE:
             setattr(score, name, own[name])
         score.tempering_ = tuple(own["tempering_"].tolist())
+        score.smoothing_ = float(own["smoothing_"].item())
         score.classes_ = np.arange(len(score.means_))
         score.n_features_in_ = 2 * score.means_.shape[1]
         hybrid.score_ = score

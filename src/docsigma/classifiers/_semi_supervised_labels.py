@@ -36,8 +36,10 @@ def _is_missing(label: Any) -> bool:
     """Whether a label is None, NaN, pandas' NA or the number -1."""
     if label is None or isinstance(label, str):
         return label is None
-    # NaN is not equal to itself; what pandas' NA is, it does not say.
-    return label == UNKNOWN or (label == label) is not True
+    try:
+        return bool(label != label or label == UNKNOWN)
+    except TypeError:  # pandas' NA is neither equal to itself nor not.
+        return True
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,9 @@ class SemiSupervisedLabels:
         weights = _check_sample_weight(
             sample_weight, values, dtype=np.float64, ensure_non_negative=True
         )
+        if values.dtype.kind == "f" and np.isinf(values).any():
+            row = int(np.flatnonzero(np.isinf(values))[0])
+            raise InputError(f"`y` has the label {values[row]} (infinity) in row {row}")
         known = is_labelled(values)
         if not known.any():
             raise InputError(

@@ -16,6 +16,7 @@ from docsigma.classifiers._hybrid_arrays import (
     pack_hybrid,
     restore_hybrid,
 )
+from docsigma.classifiers._labels import TrainingLabels
 from docsigma.classifiers._semi_supervised_labels import SemiSupervisedLabels
 from docsigma.classifiers._turned_model import (
     can_turn,
@@ -56,8 +57,10 @@ _GAUSSIAN = EVIDENCE[:6]
 _ON_GAUSSIANS = ("evidence", "glcu")
 # Kinds that learn from documents without label too.
 SEMI_SUPERVISED = ("hybrid", "evidence")
-# Documents that say along which axes the model is turned, at the most.
+# Documents that say along which axes the model is turned, at the most; and labelled
+# ones per dimension at the least, below which its own axes are the better ones.
 _AXES_DOCUMENTS = 4000
+_AXES_LABELS = 5
 
 
 class CountsClassifier:
@@ -135,8 +138,9 @@ class CountsClassifier:
         kind : {"hybrid", "evidence", "glcu", "glc", "lr"}
             Which classifier; ``"evidence"`` and ``"glcu"`` need a model that infers
             Gaussians. From counts, ``"hybrid"`` and ``"evidence"`` turn the model into
-            axes in which the within-class covariance is diagonal, and are fast; from a
-            posterior ``"evidence"`` uses the full covariance.
+            axes in which the within-class covariance is diagonal, if labels are enough
+            to tell, and are fast; from a posterior ``"evidence"`` uses the full
+            covariance.
         groups, times : array-like of shape (n_documents,), optional
             What the hybrid's cross-validation keeps apart, as for its `fit`.
         """
@@ -329,20 +333,22 @@ def _fitted(kind: str) -> tuple[str, ...]:
     return EVIDENCE if kind == "evidence" else _GAUSSIAN
 
 
-def _axes(model: CountModel, counts: Any, labels: Any) -> Floats:
-    """Return the within-class axes of a model's embeddings, from some documents."""
-    found = SemiSupervisedLabels.check(np.asarray(labels), counts.shape[0])
-    rows = np.concatenate([found.labels.kept, found.unlabelled])
-    random = np.random.default_rng(0)
+def _axes(model: CountModel, counts: Any, labels: Any) -> Floats | None:
+    """Return the within-class axes of a model's embeddings, from some documents.
+
+    None if too few of them have labels.
+    """
+    y = np.asarray(labels)
+    found = SemiSupervisedLabels.check(y, counts.shape[0])
+    rows = found.labels.kept
+    if len(rows) < _AXES_LABELS * model.n_components:
+        return None
     if len(rows) > _AXES_DOCUMENTS:
-        known = random.permutation(len(found.labels.kept))
-        rest = len(known) + random.permutation(len(found.unlabelled))
-        rows = rows[np.concatenate([known, rest])[:_AXES_DOCUMENTS]]
-    rows = np.sort(rows)
-    some = SemiSupervisedLabels.check(np.asarray(labels)[rows], len(rows))
-    order = np.concatenate([some.labels.kept, some.unlabelled])
-    means = model.posterior(counts[rows]).mean[order]
-    return within_class_axes(means, some.labels, np.ones(len(rows)))
+        chosen = np.random.default_rng(0).permutation(len(rows))[:_AXES_DOCUMENTS]
+        rows = np.sort(rows[chosen])
+    some = TrainingLabels.check(y[rows], len(rows), min_classes=1)
+    means = model.posterior(counts[rows]).mean
+    return within_class_axes(means, some, np.ones(len(rows)))
 
 
 def _with_current_names(about: dict[str, Any]) -> dict[str, Any]:

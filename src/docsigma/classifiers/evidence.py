@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
+from scipy.special import log_softmax
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -70,8 +71,9 @@ class EvidenceClassifier(BaseGaussianClassifier):
         :math:`k_0` and :math:`\alpha`, or ``"auto"``: chosen by cross-validation.
     unlabelled_weight : "auto" or float
         What a document without label counts, relative to one with; ``"auto"``: chosen
-        by cross-validation on the labelled ones, and 0.3 if classes have fewer than
-        three labels on average.
+        by cross-validation on the labelled ones, and 1 if classes have fewer than
+        three labels on average. Then the predicted probabilities are mixed with the
+        class priors too, as nothing says how far classes follow the words.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or None
         Class priors, as for :class:`GaussianLinearClassifier`.
     prior_precision : float
@@ -100,6 +102,9 @@ class EvidenceClassifier(BaseGaussianClassifier):
     tempering_ : tuple of two floats
         :math:`k_0` and :math:`\alpha`.
     unlabelled_weight_ : float
+    smoothing_ : float
+        Share of the class priors in the predicted probabilities; 0 where labels are
+        enough to choose by.
     objective_history_ : ndarray
         The objective of EM per document before each step; it never falls.
     n_iter_ : int
@@ -145,7 +150,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         priors: Any = "empirical",
         prior_precision: float = 10.0,
         tol: float = 1e-3,
-        max_iter: int = 200,
+        max_iter: int = 500,
         random_state: int = 0,
         device: str = "auto",
     ) -> None:
@@ -176,7 +181,10 @@ class EvidenceClassifier(BaseGaussianClassifier):
         """
         posterior = self._posterior(X, reset=True)
         if y is None:
-            raise InputError("`y` is missing: the classifier needs labels")
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is "
+                "None: it needs labels"
+            )
         found = SemiSupervisedLabels.check(y, len(posterior), sample_weight)
         posterior = posterior[np.concatenate([found.labels.kept, found.unlabelled])]
         factors = self._factors(posterior)
@@ -203,6 +211,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         )
         self.tempering_ = (tempering.factor, tempering.tokens)
         self.unlabelled_weight_ = float(weight)
+        self.smoothing_ = choices.smoothing(weight)
         membership = found.membership(weight, factors.observed)
         stop: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
         classes, history = fit_classes(tempering(turned), membership, prior, **stop)
@@ -304,6 +313,14 @@ class EvidenceClassifier(BaseGaussianClassifier):
         centre = torch.from_numpy(self.centre_).to(within)
         left, right = (centred_marginals(d, within, centre) for d in documents)
         return left, right, self._form(self.between_covariance_, within)
+
+    def _class_scores(self, X: Any) -> Floats:
+        scores = super()._class_scores(X)
+        if self.smoothing_ == 0:
+            return scores
+        own = log_softmax(scores, axis=1) + np.log1p(-self.smoothing_)
+        shared = np.log(self.smoothing_) + self.log_prior_
+        return np.asarray(np.logaddexp(own, shared), dtype=np.float64)
 
     def _posterior(self, X: Any, *, reset: bool) -> GaussianPosterior:
         """Return posteriors that carry their prior, from posteriors or an array."""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from docsigma.posteriors.diagonal import DiagonalGaussians
     from docsigma.priors import PriorTensors
 
-# Steps of :func:`factorize`. Of what rank 16 of 100 leaves to be gained, the start has
-# one half, one step three quarters, ten 97 %.
+# Steps of :func:`factorize`. Of what 16 of 100 directions can gain over a diagonal, the
+# start has 90 %, one step 97 %, ten 99.7 %.
 STEPS = 10
 
 

@@ -9,12 +9,12 @@ from sklearn.linear_model import LogisticRegression
 
 from docsigma import (
     BayesianSMM,
-    CountsClassifier,
     GaussianPosterior,
     HybridClassifier,
     InputError,
     load_corpus,
 )
+from docsigma.classifiers import CountsClassifier
 from docsigma.classifiers._mixing import Mixture, fit_mixture
 from docsigma.classifiers._softmax_regression import (
     Coefficients,

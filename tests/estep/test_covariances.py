@@ -15,12 +15,12 @@ from docsigma.estep import CovarianceSettings, infer, infer_covariances
 from docsigma.estep.covariances import _Words
 from docsigma.evidence import estimate_evidence
 from docsigma.kernels import CountTensor
-from docsigma.likelihoods import Multinomial
+from docsigma.likelihoods import Multinomial, Polya
 from docsigma.loadings import PointLoadings
 from docsigma.parts import Parts
 from docsigma.posteriors import Diagonal, Full, LowRank
 from docsigma.priors import IsotropicPrior
-from second_kinds import FixedGaussianLoadings, FullPrior, Polya
+from second_kinds import FullPrior
 from toy import toy
 
 # For the noise of draws to be small beside what is tested.
@@ -30,7 +30,6 @@ KINDS = {
     "paper": {},
     "prior": {"prior": FullPrior(shift=0.4, correlation=0.6, precision=2.0)},
     "likelihood": {"likelihood": Polya(20.0)},
-    "loadings": {"loadings": FixedGaussianLoadings(variance=0.3)},
 }
 
 
@@ -47,19 +46,15 @@ def parts(kind):
 def setting(kind, k, **options):
     problem = toy(k, precision=2.0, **({"tokens": 20, "seed": 4} | options))
     chosen = parts(kind)
-    columns = chosen.loadings.columns(problem.loadings)
-    return problem, chosen, chosen.model(columns, problem.bias)
+    return problem, chosen, chosen.model(problem.loadings, problem.bias)
 
 
 def log_evidence(problem, chosen):
-    """log p(x) by quadrature in numpy; with word variances, of the bound given w."""
+    """log p(x) by quadrature in numpy."""
     k = problem.loadings.shape[1]
     points, log_cell = problem.grid({1: 4001, 2: 301}[k])
     linear = problem.bias.numpy() + points @ problem.loadings.numpy().T
-    logits = linear
-    if chosen.loadings.quadratic:
-        logits = linear + 0.5 * chosen.loadings.variance * (points**2).sum(1)[:, None]
-    log_theta = linear - logsumexp(logits, axis=1, keepdims=True)
+    log_theta = linear - logsumexp(linear, axis=1, keepdims=True)
     x = problem.matrix.toarray()
     likelihood = x @ log_theta.T
     if isinstance(chosen.likelihood, Polya):

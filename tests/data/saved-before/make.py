@@ -19,11 +19,11 @@ import numpy as np
 
 from docsigma import (
     BayesianSMM,
-    CountsClassifier,
     GaussianPosterior,
     UncertainGaussianClassifier,
     load_corpus,
 )
+from docsigma.classifiers import CountsClassifier
 from docsigma_paper import NVDM, SMM
 
 N_WORDS = 60

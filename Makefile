@@ -80,4 +80,4 @@ figures: $(STAMP)
 	$(BIN)/python benchmarks/figures.py
 
 clean:
-	rm -rf $(VENV) site $(DEMO) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) site .cache $(DEMO) .pytest_cache .mypy_cache .ruff_cache

@@ -148,11 +148,7 @@ def test_value_and_derivatives_are_autograds(kind):
     def bound(mean):
         points = mean[:, None] + words.noise @ q.factor.mT
         logits = problem.bias + points @ problem.loadings.t()
-        total = logits
-        if model.quadratic:
-            squares = points.square().sum(dim=2, keepdim=True)
-            total = logits + 0.5 * chosen.loadings.variance * squares
-        log_theta = logits - torch.logsumexp(total, dim=2, keepdim=True)
+        log_theta = torch.log_softmax(logits, dim=2)
         x = torch.tensor(problem.matrix.toarray())[:, None]
         value = (x * log_theta).sum(dim=2)
         if kind == "likelihood":

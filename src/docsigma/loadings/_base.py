@@ -89,7 +89,11 @@ class Loadings(Part):
         """Return what a fitted model has per word: T, or means and variances."""
         return loadings
 
-    def n_effective(self, components: NDArray[Any]) -> int:
+    def n_effective(
+        self,
+        components: NDArray[Any],
+        log_unigram: NDArray[Any],  # noqa: ARG002
+    ) -> int:
         """Count the dimensions (rows of `components`) that are in use."""
         return int((components != 0).any(axis=1).sum())
 
@@ -101,7 +105,7 @@ class Loadings(Part):
     def shrink(self) -> float:
         """Return by how much a gradient must exceed zero before a loading leaves it."""
 
-    def ridge(self) -> float:
+    def ridge(self, n_components: int) -> float:  # noqa: ARG002
         """Return the precision of the prior under which the loadings start."""
         return 0.0
 

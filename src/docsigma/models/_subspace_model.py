@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 # Passes and learning rate of Algorithm 1.
 PAPER_PASSES = 1000
 PAPER_RATE = 0.01
+# Mean divergence per document, in nats, under which a model has learned nothing.
+NOTHING = 0.01
 
 
 class SubspaceModel(CountModel):
@@ -184,7 +186,23 @@ class SubspaceModel(CountModel):
             self._run(trainer, self.n_passes, callback, save)
         if store is not None:
             store.write(trainer)
-        return self._adopt(trainer)
+        self._adopt(trainer)
+        self._check_learned()
+        return self
+
+    def _check_learned(self) -> None:
+        """Warn where embeddings say nothing: the model is the uni-gram."""
+        last = self.history_[-1]["kl"] if self.history_ else 0.0
+        if self.gives_points or not last < NOTHING or self.n_iter_ < 2:
+            return
+        warnings.warn(
+            "nothing was learned beyond how frequent words are: embeddings of the "
+            f"documents differ from the prior by {last:.2g} nats on the average. More "
+            f"documents or fewer components than {self.n_components} may help, or "
+            "weaker regularisation, as l1=0.03",
+            UserWarning,
+            stacklevel=2,
+        )
 
     def _trainer(self, counts: Counts, seed: int) -> Trainer:
         """Make the trainer of the solver, if it can move the model's posteriors."""

@@ -368,7 +368,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
     def n_effective_components_(self) -> int:
         """Dimensions that are in use."""
         check_is_fitted(self)
-        return self.parts_.loadings.n_effective(self.components_)
+        return self.parts_.loadings.n_effective(self.components_, self.log_unigram_)
 
     def words(self) -> GaussianPosterior:
         """Return each word's Gaussian, in the order of the vocabulary.

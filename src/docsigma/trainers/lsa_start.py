@@ -124,7 +124,8 @@ def first_loadings(
     variance = (tokens * (embeddings - mean).square()).sum(dim=0) / tokens.sum()
     excess = counts.backproject(embeddings) - totals * mean
     excess = torch.nn.functional.softshrink(excess, loadings.shrink())
-    ridge = max(loadings.ridge(), RIDGE * min(1.0, len(counts) / RIDGE_DOCUMENTS))
+    own = loadings.ridge(embeddings.shape[1])
+    ridge = max(own, RIDGE * min(1.0, len(counts) / RIDGE_DOCUMENTS))
     start = excess / (totals * variance + ridge)
     bias = -0.5 * (start * start) @ variance - start @ mean
     return start, bias

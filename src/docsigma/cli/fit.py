@@ -67,8 +67,9 @@ class ModelOptions:
     l1: Annotated[
         float | None,
         option(
-            "Sparsity: higher switches more words off (l1 penalty on the loadings).",
-            "1.0",
+            "Sparsity: higher switches more words off (l1 penalty on the loadings). "
+            "Without it words are weighed by how sure they are.",
+            "none; 1.0 for paper",
         ),
     ] = None
     l2: Annotated[
@@ -78,6 +79,10 @@ class ModelOptions:
     prior_precision: Annotated[
         float | None,
         option("Higher holds embeddings nearer to zero; sets their scale.", "10.0"),
+    ] = None
+    likelihood: Annotated[
+        str | None,
+        option("multinomial, or polya: for words that come in bursts.", "multinomial"),
     ] = None
     solver: Annotated[
         str | None,

@@ -59,11 +59,13 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         T = 0, the uni-gram model. None means 1, the paper's.
     l2 : float, default=0.0
         Weight of half the squares of T, for ``loadings="point"``.
-    likelihood : "multinomial" or Likelihood, default="multinomial"
-        How counts come about, given the probabilities of the words.
-    prior : "isotropic" or Prior, default="isotropic"
+    likelihood : {"multinomial", "polya"} or Likelihood, default="multinomial"
+        How counts come about, given the probabilities of the words. ``"polya"`` knows
+        that a word that came once is likely to come again.
+    prior : {"isotropic", "diagonal", "full"} or Prior, default="isotropic"
         What an embedding is before a word is read. ``"isotropic"`` is
-        ``IsotropicPrior(precision=prior_precision)``.
+        ``IsotropicPrior(precision=prior_precision)``; the others learn the variance of
+        each dimension, or a mean and a covariance, from the documents.
     covariance : {"diagonal", "low_rank", "full", "point"} or PosteriorFamily
         Which covariances a document's Gaussian may have; the default is
         ``"diagonal"``. Training with ``"low_rank"`` or ``"full"`` is for few

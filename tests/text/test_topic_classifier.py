@@ -165,3 +165,9 @@ def test_labels_that_do_not_fit_are_refused(topics, support, labels, sentence):
 def test_one_that_is_not_fitted_says_so():
     with pytest.raises(NotFittedError):
         TopicClassifier().predict(["sun"])
+
+
+def test_a_text_without_known_words_may_be_anything(topics):
+    doubt = topics.predict_uncertainty(["", "zzz qqq"])
+    np.testing.assert_array_equal(doubt.epistemic, doubt.entropy)
+    assert topics.predict_sets(["", "zzz qqq"]) == [list(topics.classes_)] * 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -211,14 +212,40 @@ class CountsClassifier:
     def predict_uncertainty(
         self, posterior: GaussianPosterior | NDArray[Any], counts: Any = None
     ) -> Uncertainty:
-        """Return entropy, its epistemic part and typicality; as `predict_log_proba`."""
+        """Return entropy, its epistemic part and typicality; as `predict_log_proba`.
+
+        Of a document without known words all of the entropy is epistemic.
+        """
         features = self._features(posterior, counts)
         if self.kind == "hybrid":
             found: Uncertainty = self.classifier.predict_uncertainty(features)
-            return found
-        if self.kind == "evidence" or not isinstance(posterior, GaussianPosterior):
-            return embedding_uncertainty(self.classifier, features)
-        return embedding_uncertainty(self.classifier, features, posterior)
+        elif self.kind == "evidence" or not isinstance(posterior, GaussianPosterior):
+            found = embedding_uncertainty(self.classifier, features)
+        else:
+            found = embedding_uncertainty(self.classifier, features, posterior)
+        all_of_it = np.where(_silent(posterior), found.entropy, found.epistemic)
+        return replace(found, epistemic=all_of_it)
+
+    def predict_sets(
+        self,
+        posterior: GaussianPosterior | NDArray[Any],
+        counts: Any = None,
+        coverage: float = 0.9,
+    ) -> NDArray[np.bool_]:
+        """Return which labels may be right, documents x classes.
+
+        The true one is among them for the share `coverage` of documents like those of
+        the calibration. A set may be empty: no label is likely enough. A document
+        without known words may be anything.
+        """
+        if self.calibration is None:
+            raise InputError(
+                f"this classifier ({self.kind}) has no prediction sets: `calibrate` it "
+                "on labelled documents that it was not trained on"
+            )
+        proba = np.exp(self.predict_log_proba(posterior, counts))
+        chosen = self.calibration.contains(proba, coverage)
+        return np.asarray(chosen | _silent(posterior)[:, None])
 
     def explain(self, counts: Any) -> list[Explanation]:
         """Return which words, and how much of the embedding, spoke for each label.
@@ -393,3 +420,9 @@ def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
         name: value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
         for name, value in parameters.items()
     }
+
+
+def _silent(posterior: GaussianPosterior | NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which documents are known to have no known word."""
+    tokens = getattr(posterior, "n_tokens", None)
+    return np.zeros(len(posterior), dtype=bool) if tokens is None else tokens == 0

@@ -146,7 +146,7 @@ def predict(
             columns["epistemic"] = doubt.epistemic
             columns["typicality"] = doubt.typicality
             if sets is not None:
-                chosen = sets.contains(proba, coverage)
+                chosen = classifier.predict_sets(q, counts, coverage)
                 columns["prediction_set"] = ["|".join(names[row]) for row in chosen]
             if isinstance(q, GaussianPosterior):
                 columns["total_variance"] = q.total_variance
@@ -164,11 +164,13 @@ def predict(
         "n_classes": len(classifier.classes_),
         "mean_probability": float(top.mean()),
         "n_under_half": n_unsure,
+        "n_empty": int((n_tokens == 0).sum()),
     }
     shown = {
         "documents": len(top),
         "mean probability of the label": f"{top.mean():.3f}",
         "labels under one half": n_unsure,
+        "documents with no known word": report["n_empty"],
     }
     _common.print_report(report, as_json, f"{docs} -> {out}", shown)
 

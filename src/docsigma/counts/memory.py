@@ -120,7 +120,10 @@ def estimator_counts(
     check_non_negative(checked, type(estimator).__name__)
     wide = (checked.dtype if like is None else like) == np.float64
     matrix = sparse.csr_matrix(checked, dtype=np.float64 if wide else np.float32)
-    matrix.sum_duplicates()
+    if not matrix.has_canonical_format:
+        # A copy: the caller's matrix may share its indices, and keeps their order.
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
     return MemoryCounts(matrix)
 
 

@@ -78,7 +78,7 @@ class Cluster:
     words : list of str
         Words that are likelier here than in the whole, strongest first.
     nearest : list of int
-        The documents nearest to the centre.
+        The documents nearest to the centre, those without a known word last.
     mean_total_variance : float or None
         How unsure the members are, on average; None if the documents are points.
     members : ndarray of int
@@ -143,8 +143,11 @@ def cluster_documents(
             f"{n_clusters}"
         )
     total_variance, means = None, posterior
+    silent = np.zeros(len(posterior))
     if isinstance(posterior, GaussianPosterior):
         total_variance, means = posterior.total_variance, posterior.mean
+        if posterior.n_tokens is not None:
+            silent = (posterior.n_tokens == 0).astype(np.float64)
     means = np.asarray(means, dtype=np.float64)
     unigram, centred = _centred(model)
     kmeans = KMeans(n_clusters, n_init=4, random_state=model.seed_).fit(means)
@@ -153,7 +156,7 @@ def cluster_documents(
         members = np.flatnonzero(kmeans.labels_ == number)
         distance = np.square(means[members] - centre).sum(axis=1)
         lift = _lift(unigram, centred @ (centre - means.mean(axis=0)))
-        nearest = members[np.argsort(distance, kind="stable")[:3]].tolist()
+        nearest = members[np.lexsort((distance, silent[members]))[:3]].tolist()
         spread = None
         if total_variance is not None:
             spread = float(total_variance[members].mean())

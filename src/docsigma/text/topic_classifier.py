@@ -160,6 +160,21 @@ class TopicClassifier(ClassifierMixin, BaseEstimator):
         embedded = self.classifier_.embed(counts)
         return self.classifier_.predict_uncertainty(embedded, counts)
 
+    def predict_sets(
+        self, X: Iterable[object], coverage: float = 0.9
+    ) -> list[list[Any]]:
+        """Return the labels that may be right for each text.
+
+        The true one is among them for the share `coverage` of texts like the labelled
+        ones. An empty set means that no label is likely enough; a text without known
+        words may be anything.
+        """
+        check_is_fitted(self)
+        counts = self.embedder_._counts(X)
+        embedded = self.classifier_.embed(counts)
+        chosen = self.classifier_.predict_sets(embedded, counts, coverage)
+        return [self.classifier_.classes_[row].tolist() for row in chosen]
+
     def explain(self, X: Iterable[object]) -> list[Explanation]:
         """Return which words spoke for each label; for the kind ``"hybrid"``."""
         check_is_fitted(self)

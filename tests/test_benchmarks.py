@@ -148,7 +148,9 @@ def test_documentation_shows_the_results(
 
 @pytest.mark.parametrize("name", sorted(BENCHMARKS))
 def test_every_row_has_the_columns_of_its_table(name: str, macros: ModuleType) -> None:
-    blocks = macros.table(name).split("\n\n")
+    # What errors were found by is in the files of the hybrid.
+    shown = macros.table(name, of="hybrid" if name == "doubt" else None)
+    blocks = shown.split("\n\n")
     tables = [block.splitlines() for block in blocks if block.startswith("|")]
     assert tables
     for rows in tables:

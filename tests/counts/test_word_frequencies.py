@@ -51,7 +51,7 @@ def test_blocks_give_the_vocabulary_of_all_texts(settings):
         ({"max_df": 1.5}, "'max_df' parameter"),
         ({"max_features": 0}, "'max_features' parameter"),
         ({"ngram_range": (2, 1)}, "`ngram_range`"),
-        ({"stop_words": "klingon"}, "not valid"),
+        ({"stop_words": "klingon"}, "`stop_words` must be"),
     ],
 )
 def test_bad_settings_are_told_before_any_text(settings, sentence):

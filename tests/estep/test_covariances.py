@@ -235,7 +235,7 @@ def test_documents_do_not_depend_on_neighbours_or_blocks(family):
     problem, _, model = setting("paper", 5, n=30)
     together = infer_covariances(problem.counts, model, family).posterior
     small = CovarianceSettings(memory=1)
-    assert small.rows(model.columns, 16) == 1
+    assert small.rows(model.loadings, 16) == 1
     one_by_one = infer_covariances(problem.counts, model, family, settings=small)
     for name, tensor in together.tensors().items():
         other = one_by_one.posterior.tensors()[name]
@@ -272,7 +272,7 @@ def test_bound_never_falls_under_the_diagonal_one_on_the_draws():
 
 def test_steep_steps_are_halved_and_never_lower_the_bound():
     problem, _, model = setting("paper", 3, n=20)
-    steep = replace(model, columns=6 * model.columns)
+    steep = replace(model, columns=6 * model.loadings)
     start = infer(problem.counts, steep, Diagonal()).posterior
     words = _Words(steep, CovarianceSettings().draws(3))
     likelihood = steep.likelihood.bind(problem.counts, steep.loadings, steep.bias)

@@ -153,6 +153,7 @@ def test_more_dimensions_than_documents_or_words(counts, shape):
     assert np.isfinite(model.transform(some)).all()
 
 
+@pytest.mark.filterwarnings("ignore:nothing was learned")
 def test_documents_all_alike_have_nothing_to_tell():
     model = BayesianSMM(3, random_state=0).fit(np.ones((50, 6), dtype=np.float32))
     np.testing.assert_allclose(model.components_, 0, atol=0.1)

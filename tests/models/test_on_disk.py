@@ -107,6 +107,8 @@ def test_score(name, counts, stored, small_blocks):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("given", [False, True])
 def test_perplexity(name, counts, stored, small_blocks, estimator, given):
+    if estimator == "predictive" and name == "NVDM":
+        pytest.skip("its words have no variances")
     model = fitted(name, counts)
     options = {"estimator": estimator, "n_draws": N_DRAWS}
     if given:

@@ -193,7 +193,9 @@ class SubspaceModel(CountModel):
     def _check_learned(self) -> None:
         """Warn where embeddings say nothing: the model is the uni-gram."""
         last = self.history_[-1]["kl"] if self.history_ else 0.0
-        if self.gives_points or not last < NOTHING or self.n_iter_ < 2:
+        # After a few passes that the caller set there may be more to come.
+        ended = self.max_iter is None or self.converged_
+        if self.gives_points or not last < NOTHING or not ended:
             return
         warnings.warn(
             "nothing was learned beyond how frequent words are: embeddings of the "

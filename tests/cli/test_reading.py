@@ -54,7 +54,7 @@ def test_a_wrong_delimiter_is_hinted_at(tmp_path, mark, said):
 
 def test_a_comma_in_a_column_of_the_right_table_is_no_hint(tmp_path):
     file = table(tmp_path / "own.csv", header=("id", "body; all", "label"))
-    with pytest.raises(InputError, match=r"no column `text`, found .*`label`$"):
+    with pytest.raises(InputError, match=r"no column `text`, found .*`label`: set"):
         read_documents(file)
 
 

@@ -194,8 +194,9 @@ def check_columns(
         if not parameter or column in found:
             continue
         alike = [name for name in found if name.strip().lower() == column.lower()]
-        if alike and not hint:
-            hint = f": set `{parameter}` to `{alike[0]}`"
+        if not hint:
+            right = f"`{alike[0]}`" if alike else "the one you mean"
+            hint = f": set `{parameter}` to {right}"
         raise InputError(f"{where}: no column `{column}`, found {named(found)}{hint}")
 
 

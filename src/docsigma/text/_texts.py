@@ -43,6 +43,9 @@ def as_texts(texts: Iterable[object]) -> list[str]:
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             given = "nothing" if text is None or text != text else type(text).__name__
-            raise InputError(f"row {row} of `texts` must be a string, got {given}")
+            hint = ': fill it, as with column.fillna("")' if given == "nothing" else ""
+            raise InputError(
+                f"row {row} of `texts` must be a string, got {given}{hint}"
+            )
         found.append(text)
     return found

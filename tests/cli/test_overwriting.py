@@ -103,5 +103,5 @@ def test_a_warning_is_one_plain_line(capsys, documents, tmp_path):
         )
     assert code == 0
     assert err.splitlines() == [
-        "docsigma: `n_components`=40 is more than the 25 documents: fewer say as much"
+        "docsigma: --components=40 is more than the 25 documents: fewer say as much"
     ]

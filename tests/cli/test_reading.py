@@ -138,7 +138,7 @@ def test_the_command_line_reads_such_tables(tmp_path, capsys, model):
     assert "semicolons" in said
     flags = ("--delimiter", ";", "--encoding", "cp1252")
     said = refuse(capsys, "embed", model, file, "--out", out, *flags)
-    assert "set `text_column` to `Text`" in said
+    assert "set --text-column to `Text`" in said
     assert not out.exists()
     columns = ("--text-column", "Text", "--label-column", "Label", "--id-column", "Id")
     succeed(capsys, "embed", model, file, "--out", out, *flags, *columns)

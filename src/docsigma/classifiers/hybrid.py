@@ -320,7 +320,7 @@ class HybridClassifier(BaseClassifier):
         words = weights[:, None] * self.coefficients_.word_scores(features)
         embedded = X[1]
         if isinstance(embedded, GaussianPosterior):
-            draws = embedded.draws(n_draws, random_state)
+            draws = embedded.draws(n_draws, random_state, same_noise=True)
         else:
             draws = np.asarray(embedded)[None]
         factor = weights[:, None] * (self.scale_ / self._norm)

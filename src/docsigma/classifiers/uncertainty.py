@@ -76,7 +76,7 @@ def embedding_uncertainty(
     """
     gaussians = features if posterior is None else posterior
     if isinstance(gaussians, GaussianPosterior):
-        draws = gaussians.draws(n_draws, random_state)
+        draws = gaussians.draws(n_draws, random_state, same_noise=True)
     else:
         draws = np.asarray(features)[None]
     log_proba = classifier.predict_log_proba(features)

@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
         print("docsigma: stopped", file=sys.stderr)
         sys.exit(130)
     except InputError as error:
-        _fail(str(error))
+        _fail(_with_flags(str(error)))
     except BrokenPipeError:
         # The reader of our output has gone (`docsigma ... | head`).
         sys.stderr.close()
@@ -59,7 +59,18 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"docsigma: {message}", file=sys.stderr)
+    print(f"docsigma: {_with_flags(str(message))}", file=sys.stderr)
+
+
+def _with_flags(message: str) -> str:
+    """Name options as the command line does, where the library names arguments."""
+    names = "text_column|label_column|id_column|delimiter|encoding|n_components"
+    form = re.compile(rf"`({names}|n_clusters|tokenizer)`")
+
+    def flag(found: re.Match[str]) -> str:
+        return "--" + found[1].removeprefix("n_").replace("_", "-")
+
+    return form.sub(flag, message)
 
 
 def _parameter_sentence(message: str) -> str:

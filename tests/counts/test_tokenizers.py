@@ -85,6 +85,7 @@ def test_a_model_remembers_the_name_and_imports_nothing(tmp_path):
     assert float(n_tokens) > 3
 
 
+@pytest.mark.filterwarnings("ignore:nothing was learned")
 def test_a_function_is_passed_again(tmp_path):
     texts = ["sun,rain and-hail", "sun,rain snow"]
     made = DocumentEmbedder(2, tokenizer=by_space, min_df=1, random_state=0).fit(texts)

@@ -272,7 +272,7 @@ def test_bound_never_falls_under_the_diagonal_one_on_the_draws():
 
 def test_steep_steps_are_halved_and_never_lower_the_bound():
     problem, _, model = setting("paper", 3, n=20)
-    steep = replace(model, columns=6 * model.loadings)
+    steep = replace(model, loadings=6 * model.loadings)
     start = infer(problem.counts, steep, Diagonal()).posterior
     words = _Words(steep, CovarianceSettings().draws(3))
     likelihood = steep.likelihood.bind(problem.counts, steep.loadings, steep.bias)

@@ -97,6 +97,9 @@ class Loadings(Part):
         """Count the dimensions (rows of `components`) that are in use."""
         return int((components != 0).any(axis=1).sum())
 
+    def turn(self, squares: NDArray[Any]) -> None:
+        """Follow loadings to other axes, given by their squares (K, K) as columns."""
+
     def second_moment(self, like: Tensor) -> Tensor:
         """Return :math:`E[w^2]` over the training tokens, of shape (K,)."""
         raise NotImplementedError

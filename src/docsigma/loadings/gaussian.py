@@ -133,6 +133,11 @@ class GaussianLoadings(Loadings):
         self._ascent = _GaussianAscent(self, loadings, optimizer, STEP)
         return self._ascent
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what only the training needs."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_ascent"}
+
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the prior's variances and the second moment."""
         return {
@@ -156,6 +161,11 @@ class GaussianLoadings(Loadings):
         away = components - (components @ unigram)[:, None]
         added = (away**2 @ unigram) * self.second_moment_
         return int((added > IN_USE * added.max()).sum())
+
+    def turn(self, squares: NDArray[Any]) -> None:
+        """Follow loadings to other axes, given by their squares (K, K) as columns."""
+        self.prior_variance_ = self.prior_variance_ @ squares
+        self.second_moment_ = self.second_moment_ @ squares
 
     def learn_prior(self, mean: Tensor, variance: Tensor, step: float) -> Tensor:
         r"""Move :math:`\tau^2` towards what the loadings say; return it."""

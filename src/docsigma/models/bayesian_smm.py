@@ -322,7 +322,8 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         uncorrelated under the uni-gram: there the true posterior of a short
         document is nearly diagonal, and the bound is tighter. Dimensions come in
         the order of their variance, the greatest first. The price is sparsity:
-        only words without any loading keep their zeros.
+        only words without any loading keep their zeros. Of words that have variances,
+        those along the new axes are kept.
 
         Returns
         -------
@@ -346,11 +347,6 @@ class BayesianSMM(SubspaceModel, GaussianModel):
                 f"principal axes need a prior that is the same in all directions, got "
                 f"{self.parts_.prior!r}"
             )
-        if self.components_variance_ is not None:
-            raise InputError(
-                "principal axes need loadings without variances, got "
-                f"{self.parts_.loadings!r}"
-            )
         loadings, bias = (
             torch.from_numpy(np.array(array, dtype=np.float64))
             for array in (self.components_.T, self.log_unigram_)
@@ -364,6 +360,11 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         turned.__dict__.pop("_stream", None)
         dtype = self.components_.dtype
         turned.components_ = (loadings @ axes).t().contiguous().numpy().astype(dtype)
+        if self.components_variance_ is not None:
+            squares = axes.square().numpy()
+            variance = squares.T @ self.components_variance_
+            turned.components_variance_ = variance.astype(dtype)
+            turned.parts_.loadings.turn(squares)
         return turned
 
     @property

@@ -58,7 +58,7 @@ def pack_hybrid(hybrid: HybridClassifier) -> Arrays:
 
 
 def restore_hybrid(hybrid: HybridClassifier, arrays: Arrays) -> None:
-    """Give a hybrid what :func:`pack_hybrid` returned."""
+    """Set in a hybrid what :func:`pack_hybrid` returned."""
     hybrid.C_, hybrid.scale_, hybrid.soft_, hybrid._norm = arrays["settings"].tolist()
     hybrid.class_prior_ = arrays["class_prior_"]
     hybrid._idf, hybrid._centre = arrays["idf"], arrays["centre"]

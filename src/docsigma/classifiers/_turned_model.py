@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,19 +44,3 @@ def can_turn(model: CountModel) -> bool:
         return False
     prior = parts.prior.gaussian(len(model.components_))
     return prior.form == "isotropic" and not prior.mean.any()
-
-
-def turn_model(model: CountModel, axes: Floats) -> CountModel:
-    r"""Return the same model along the columns of `axes`: :math:`T R`, :math:`R^T w`.
-
-    Diagonal posteriors then say what they know along those axes. Of words that have
-    variances, those along the new axes are kept.
-    """
-    turned: Any = copy.copy(model)
-    loadings = axes.T @ model.components_.astype(np.float64)
-    turned.components_ = np.ascontiguousarray(loadings, model.components_.dtype)
-    variance = getattr(model, "components_variance_", None)
-    if variance is not None:
-        turned.components_variance_ = (axes.T**2 @ variance).astype(variance.dtype)
-    result: CountModel = turned
-    return result

@@ -19,11 +19,7 @@ from docsigma.classifiers._hybrid_arrays import (
 )
 from docsigma.classifiers._labels import TrainingLabels
 from docsigma.classifiers._semi_supervised_labels import SemiSupervisedLabels
-from docsigma.classifiers._turned_model import (
-    can_turn,
-    turn_model,
-    within_class_axes,
-)
+from docsigma.classifiers._turned_model import can_turn, within_class_axes
 from docsigma.classifiers._words import shorten
 from docsigma.classifiers.conformal import PredictionSets
 from docsigma.classifiers.evidence import EvidenceClassifier
@@ -36,6 +32,7 @@ from docsigma.counts import as_counts
 from docsigma.exceptions import InputError
 from docsigma.models.card import model_card
 from docsigma.models.registry import restore_model
+from docsigma.models.turned import turn_model
 from docsigma.persistence import StoredModel, read_model, write_model
 from docsigma.posterior import GaussianPosterior
 

@@ -51,7 +51,7 @@ def explain_document(
     pair: tuple[int, int],
     words: Sequence[str] | None = None,
 ) -> Explanation:
-    """Take the hybrid's scores for one document apart.
+    """Split the hybrid's scores for one document into what makes them up.
 
     `weight` is that of the regression, `added` what the score gives the classes, and
     `pair` the two classes' columns; a `silent` document has no known word.

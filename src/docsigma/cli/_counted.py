@@ -49,7 +49,7 @@ class CountedSource:
 
 
 def counted_on_disk(model: CountModel, stored: DiskCounts) -> CountedSource:
-    """Take counts of a folder; those of other words than the model's are refused."""
+    """Read counts of a folder; those of other words than the model's are refused."""
     _check_same_words(model, stored)
     return CountedSource(stored, stored.n_unknown, stored.ids, stored.labels)
 

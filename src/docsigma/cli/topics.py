@@ -73,7 +73,7 @@ def topics(
 
 
 def _suggest_stop_words(words: list[str]) -> None:
-    """Say so where a good part of the words is English stop words."""
+    """Print a hint where a good part of the words is English stop words."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     n_stop = sum(word in ENGLISH_STOP_WORDS for word in words)

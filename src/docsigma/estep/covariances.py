@@ -111,7 +111,7 @@ class _Point:
         return _Point(*(getattr(self, name)[rows] for name in self.__annotations__))
 
     def update(self, rows: Tensor, other: _Point, better: Tensor) -> None:
-        """Take over those of `other`, which are of `rows`, that are better."""
+        """Copy those of `other`, which are of `rows`, that are better."""
         for name in self.__annotations__:
             getattr(self, name)[rows[better]] = getattr(other, name)[better]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -18,6 +17,7 @@ from docsigma.likelihoods import Likelihood
 from docsigma.loadings import Loadings
 from docsigma.models._gaussian_model import GaussianModel
 from docsigma.models._subspace_model import SubspaceModel
+from docsigma.models.turned import turn_model
 from docsigma.models.word_gaussians import similar_words, word_gaussians
 from docsigma.parts import Parts
 from docsigma.posteriors import PosteriorFamily
@@ -356,16 +356,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         # An axis and its opposite serve alike: the largest part decides.
         largest = axes.abs().argmax(dim=0, keepdim=True)
         axes = axes * axes.gather(0, largest).sign()
-        turned = copy.deepcopy(self)
-        turned.__dict__.pop("_stream", None)
-        dtype = self.components_.dtype
-        turned.components_ = (loadings @ axes).t().contiguous().numpy().astype(dtype)
-        if self.components_variance_ is not None:
-            squares = axes.square().numpy()
-            variance = squares.T @ self.components_variance_
-            turned.components_variance_ = variance.astype(dtype)
-            turned.parts_.loadings.turn(squares)
-        return turned
+        return turn_model(self, axes.numpy())
 
     @property
     def n_effective_components_(self) -> int:

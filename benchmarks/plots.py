@@ -1,4 +1,4 @@
-"""Pictures of the speed benchmarks, from the files that they wrote.
+"""Pictures of the benchmarks, from the files that they wrote.
 
     python benchmarks/plots.py
 
@@ -37,6 +37,15 @@ SIZES = {
 TIMES = {
     "a pass of the training": ("pass_exponent", PALETTE[0], "o"),
     "embedding a document": ("embed_exponent", PALETTE[3], "s"),
+}
+
+KINDS = {
+    "hybrid": (PALETTE[0], "o"),
+    "evidence": (PALETTE[1], "s"),
+    "GLCU": (PALETTE[2], "^"),
+    "LR": (PALETTE[3], "v"),
+    "TF-IDF + LR": ("#555555", "x"),
+    "priors": (OTHERS, ""),
 }
 
 
@@ -117,6 +126,53 @@ def draw_growth(report: dict[str, Any]) -> Figure:
     return figure
 
 
+def draw_lengths(files: list[Path]) -> Figure:
+    """Draw cross-entropy against length, a panel per corpus, the mean of the seeds."""
+    figure = Figure(figsize=(11.5, 5.6), dpi=150, layout="constrained")
+    panels = figure.subplots(2, 3).ravel()
+    for axes, file in zip(panels, files, strict=False):
+        reports = json.loads(file.read_text("utf-8"))
+        lengths = sorted((n for n in reports[0]["lengths"] if n != "0"), key=int)
+        ticks = [*lengths, "0"]
+        for kind, (colour, marker) in KINDS.items():
+            values = [
+                np.mean([r["lengths"][n][kind]["cross_entropy"] for r in reports])
+                for n in ticks
+            ]
+            axes.plot(values, color=colour, marker=marker, ms=4, label=kind)
+        axes.set_xticks(range(len(ticks)), [*lengths, "whole"])
+        about = reports[0]
+        axes.set_title(f"{about['corpus']}, K {about['n_components']}", fontsize=10)
+        axes.set_ylim(bottom=0)
+        axes.spines[["top", "right"]].set_visible(False)
+    for axes in panels[len(files) :]:
+        axes.set_axis_off()
+    handles, labels = panels[0].get_legend_handles_labels()
+    panels[-1].legend(handles, labels, loc="center", frameon=False)
+    figure.supxlabel("words of a test document")
+    figure.supylabel("cross-entropy, nats")
+    return figure
+
+
+def draw_words(report: list[dict[str, Any]]) -> Figure:
+    """Draw how wide words are against how often they come."""
+    figure = Figure(figsize=(6.4, 3.4), dpi=150, layout="constrained")
+    axes = figure.subplots()
+    found = report[0]
+    counts = [band["count"] for band in found["bands"]]
+    low, middle, high = np.array([band["width"] for band in found["bands"]]).T
+    axes.fill_between(counts, low, high, color=OURS, alpha=0.25, lw=0)
+    axes.plot(counts, middle, color=OURS, marker="o", ms=4, label="median of the words")
+    axes.axhline(found["prior"], color=OTHERS, ls="--", label="before anything is seen")
+    axes.set_xscale("log", base=2)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("times that a word comes in the training documents")
+    axes.set_ylabel("standard deviation of a loading")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    return figure
+
+
 PICTURES: dict[str, Callable[[dict[str, Any]], Figure]] = {
     "peers": draw_peers,
     "growth": draw_growth,
@@ -135,6 +191,12 @@ def main() -> None:
             continue
         picture = draw(json.loads(file.read_text("utf-8")))
         print(*save_figures({f"speed-{name}.png": picture}, chosen.out))
+    if files := sorted(chosen.results.glob("topic-id-lengths-*.json")):
+        print(*save_figures({"lengths.png": draw_lengths(files)}, chosen.out))
+    file = chosen.results / "past-the-paper-words.json"
+    if file.exists():
+        picture = draw_words(json.loads(file.read_text("utf-8")))
+        print(*save_figures({"words.png": picture}, chosen.out))
 
 
 if __name__ == "__main__":

@@ -305,3 +305,27 @@ def test_input_errors_are_one_sentence(setting):
         clf.predict(small)
     with pytest.raises(InputError, match="`tempering` must be 'auto' or two positive"):
         EvidenceClassifier(tempering=(1, 0)).fit(q, y)
+
+
+def test_groups_are_kept_together():
+    # Labels say nothing, but documents of one group are alike: where folds part them,
+    # they seem to.
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(60), 5)
+    labels = rng.integers(3, size=60)[groups]
+    mean = rng.normal(size=(60, 30))[groups] + 0.1 * rng.normal(size=(300, 30))
+    q = GaussianPosterior(
+        mean,
+        np.full(mean.shape, 0.05),
+        prior=GaussianPrior.isotropic(1.0, n_components=30),
+        n_tokens=np.full(300, 50.0),
+    )
+
+    def sureness(**options):
+        clf = EvidenceClassifier(covariance="diagonal").fit(q, labels, **options)
+        k0, alpha = clf.tempering_
+        return k0 / (1 + 50 / alpha)
+
+    assert sureness(groups=groups) < 0.5 * sureness()
+    with pytest.raises(InputError, match="groups"):
+        sureness(groups=groups[:7])

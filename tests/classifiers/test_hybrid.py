@@ -246,5 +246,5 @@ def test_bad_input_is_one_sentence(setting, topics):
     narrow = GaussianPosterior(q.mean[:, :2], q.variance[:, :2])
     with pytest.raises(InputError, match="size 2, but .* size 4"):
         topics.classifier.predict((counts, narrow))
-    with pytest.raises(InputError, match="for the hybrid, not for lr"):
+    with pytest.raises(InputError, match="for hybrid and evidence, not for lr"):
         CountsClassifier.fit(model, counts, labels, kind="lr", groups=labels)

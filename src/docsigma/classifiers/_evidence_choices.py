@@ -9,7 +9,7 @@ import torch
 
 from docsigma.classifiers._class_gaussians import Membership, fit_classes
 from docsigma.classifiers._full_classes import FullClasses, refine_classes
-from docsigma.classifiers._labels import deal_folds
+from docsigma.classifiers._splits import deal
 from docsigma.classifiers._tempering import (
     DEFAULT,
     Tempering,
@@ -18,6 +18,7 @@ from docsigma.classifiers._tempering import (
 )
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from docsigma.classifiers._class_gaussians import ClassGaussians, ClassPrior
@@ -56,6 +57,8 @@ class EvidenceChoices:
     prior : ClassPrior
         Along the axes.
     random_state : int
+    groups : ndarray, optional
+        Groups of the labelled documents, which folds keep together.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class EvidenceChoices:
         labels: SemiSupervisedLabels,
         prior: ClassPrior,
         random_state: int,
+        groups: NDArray[Any] | None = None,
     ) -> None:
         random = np.random.default_rng(random_state)
         codes = labels.labels.codes
@@ -86,7 +90,8 @@ class EvidenceChoices:
         ]
         self.codes = codes[rows[: len(some)]]
         seed = int(random.integers(2**31))
-        self.folds = deal_folds(self.codes, N_FOLDS, seed)
+        own = None if groups is None else groups[rows[: len(some)]]
+        self.folds = deal(self.codes, N_FOLDS, seed, own)
         self.thin = thinned_copy(self.factors, random)
         self._last: dict[int, ClassGaussians | FullClasses] = {}
 

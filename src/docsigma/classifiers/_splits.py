@@ -50,11 +50,7 @@ def make_splits(
         block = _blocks(np.asarray(times), n_folds + 1)
         pairs = [(block < i, block == i) for i in range(1, int(block.max()) + 1)]
     else:
-        fold = (
-            deal_folds(codes, n_folds, random_state)
-            if groups is None
-            else _deal_groups(codes, np.asarray(groups), n_folds, random_state)
-        )
+        fold = deal(codes, n_folds, random_state, groups)
         pairs = [(fold != i, fold == i) for i in range(int(fold.max()) + 1)]
     splits = []
     for train, held_out in pairs:
@@ -74,9 +70,13 @@ def _blocks(times: NDArray[Any], n_blocks: int) -> NDArray[np.intp]:
     return np.asarray(block.reshape(-1), dtype=np.intp)
 
 
-def _deal_groups(
-    codes: NDArray[np.intp], groups: NDArray[Any], n_folds: int, random_state: Any
+def deal(
+    codes: NDArray[np.intp], n_folds: int, random_state: Any, groups: Any = None
 ) -> NDArray[np.intp]:
+    """Return the fold of each document: stratified, groups kept together."""
+    if groups is None:
+        return deal_folds(codes, n_folds, random_state)
+    groups = np.asarray(groups)
     n_groups = len(np.unique(groups))
     fold = np.zeros(len(codes), dtype=np.intp)
     largest = int(np.bincount(codes).max())

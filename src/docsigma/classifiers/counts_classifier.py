@@ -140,7 +140,8 @@ class CountsClassifier:
             to tell, and are fast; from a posterior ``"evidence"`` uses the full
             covariance.
         groups, times : array-like of shape (n_documents,), optional
-            What the hybrid's cross-validation keeps apart, as for its `fit`.
+            What cross-validation keeps apart, as for the `fit` of the hybrid; groups
+            for ``"evidence"`` too.
         """
         check_choice("kind", kind, KINDS)
         if kind in _ON_GAUSSIANS and model.gives_points:
@@ -148,8 +149,10 @@ class CountsClassifier:
                 f"the classifier {kind} needs Gaussians, and {type(model).__name__} "
                 "gives points: use glc or lr"
             )
-        if kind != "hybrid" and not (groups is None and times is None):
-            raise InputError(f"`groups` and `times` are for the hybrid, not for {kind}")
+        if kind not in SEMI_SUPERVISED and groups is not None:
+            raise InputError(f"`groups` are for hybrid and evidence, not for {kind}")
+        if kind != "hybrid" and times is not None:
+            raise InputError(f"`times` are for the hybrid, not for {kind}")
         given = isinstance(counts, GaussianPosterior)
         if kind == "hybrid" and given:
             raise InputError("the hybrid needs counts, and got a GaussianPosterior")
@@ -168,6 +171,8 @@ class CountsClassifier:
             options = {"groups": groups, "times": times}
             options["shortened"] = short, topics.embed(short)
             classifier.fit(features, labels, **options)
+        elif kind == "evidence":
+            classifier.fit(features, labels, groups=groups)
         else:
             classifier.fit(features, labels)
         return topics

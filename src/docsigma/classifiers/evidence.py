@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from docsigma._array_checks import Floats
+from docsigma._array_checks import Floats, check_shape
 from docsigma._devices import choose_device
 from docsigma.classifiers._base import BaseGaussianClassifier
 from docsigma.classifiers._class_gaussians import ClassPrior, fit_classes
@@ -165,7 +165,9 @@ class EvidenceClassifier(BaseGaussianClassifier):
         self.device = device
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
+    ) -> Self:
         """Estimate class means and the shared covariance by EM.
 
         Parameters
@@ -178,6 +180,9 @@ class EvidenceClassifier(BaseGaussianClassifier):
             scikit-learn's semi-supervised estimators. (So the number -1 is no class.)
         sample_weight : array-like of shape (n_documents,), optional
             Weights of the documents.
+        groups : array-like of shape (n_documents,), optional
+            Documents of one group (author, thread) are never both trained on and held
+            out while settings are chosen.
         """
         posterior = self._posterior(X, reset=True)
         if y is None:
@@ -204,7 +209,13 @@ class EvidenceClassifier(BaseGaussianClassifier):
             axes = tensor(within_class_axes(posterior.mean, found.labels, weights))
             turned, along = factors.turned(axes), axes.T.square() @ along
         prior = ClassPrior(along, log_prior_of)
-        choices = EvidenceChoices(factors, axes, found, prior, self.random_state)
+        if groups is not None:
+            groups = np.asarray(groups)
+            check_shape("groups", groups, (len(y),))
+            groups = groups[found.labels.kept]
+        choices = EvidenceChoices(
+            factors, axes, found, prior, self.random_state, groups
+        )
         tempering, weight = choices.choose(
             given_tempering(self.tempering),
             None if isinstance(self.unlabelled_weight, str) else self.unlabelled_weight,

@@ -169,7 +169,7 @@ class HybridClassifier(BaseClassifier):
             self.random_state,
             *(None if g is None else np.asarray(g)[rows] for g in (groups, times)),
         )
-        self.score_, guessed = self._fit_score(embedded, targets)
+        self.score_, guessed = self._fit_score(embedded, targets, groups=groups)
         folds = [
             self._fold(whole, short, targets, rows[s.train], rows[s.held_out])
             for s in splits
@@ -227,7 +227,7 @@ class HybridClassifier(BaseClassifier):
         )
 
     def _fit_score(
-        self, embedded: Any, targets: Floats, like: Any = None
+        self, embedded: Any, targets: Floats, like: Any = None, groups: Any = None
     ) -> tuple[Any, Floats | None]:
         """Return the score and its opinion on documents without label, if it has any.
 
@@ -246,7 +246,10 @@ class HybridClassifier(BaseClassifier):
         weights = targets.sum(axis=1)
         unknown = weights == 0
         codes = np.where(unknown, -1, targets.argmax(axis=1))
-        score.fit(embedded, codes, np.where(unknown, 1.0, weights))
+        options: dict[str, Any] = {}
+        if groups is not None and isinstance(score, EvidenceClassifier):
+            options["groups"] = groups
+        score.fit(embedded, codes, np.where(unknown, 1.0, weights), **options)
         weight = float(score.unlabelled_weight_) if unknown.any() else 0.0
         if not weight:
             return score, None

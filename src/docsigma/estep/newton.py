@@ -14,6 +14,7 @@ from docsigma.estep.curvature import LoadingsBasis, WordCurvature
 from docsigma.estep.exact_newton import ExactNewton, Point
 from docsigma.estep.settings import NewtonSettings
 from docsigma.kernels import SoftmaxWords
+from docsigma.kernels.precision import rounding_of
 from docsigma.objective import ExpectedLse, document_bound, kl_divergence
 
 if TYPE_CHECKING:
@@ -367,7 +368,7 @@ class State:
         terms = self.likelihood.at(trial.q.mean, lse.value)
         value = document_bound(terms.value, kl_divergence(trial.q, prior))
         tokens = self.likelihood.counts.n_tokens.double()
-        rounding = torch.finfo(lse.first.dtype).eps * tokens * 8
+        rounding = rounding_of(lse.first) * tokens
         rose = value >= self.value - rounding
         self._shorten(rose)
 

@@ -86,7 +86,13 @@ class TopicClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Iterable[object], y: Iterable[object], **old: object) -> Self:
+    def fit(
+        self,
+        X: Iterable[object],
+        y: Iterable[object],
+        groups: Any = None,
+        **old: object,
+    ) -> Self:
         """Learn topics from texts, of which some have a label.
 
         Parameters
@@ -95,6 +101,9 @@ class TopicClassifier(ClassifierMixin, BaseEstimator):
             The documents.
         y : list or column
             Their labels; None, NaN or an empty string where there is none.
+        groups : array-like of shape (n_documents,), optional
+            Author, thread or customer of each document: probabilities and prediction
+            sets are then made for documents of new ones. For hybrid and evidence.
         **old
             Nothing: for calls of the class that took counts, which are refused.
 
@@ -120,7 +129,7 @@ class TopicClassifier(ClassifierMixin, BaseEstimator):
         elif None not in labels:
             kept = np.array(labels)
         self.classifier_ = CountsClassifier.fit(
-            given.model_, counts, kept, kind=self.kind
+            given.model_, counts, kept, kind=self.kind, groups=groups
         )
         return self
 

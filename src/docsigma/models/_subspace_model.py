@@ -344,12 +344,15 @@ class SubspaceModel(CountModel):
                 f"{type(self).__name__} gives points, no Gaussians: transform, or "
                 "BayesianSMM"
             )
-        prior = self.parts_.prior.gaussian(k)
+        carried: dict[str, Any] = {
+            "prior": self.parts_.prior.gaussian(k),
+            "model_digest": self.digest,
+        }
         found = [
-            GaussianPosterior(**arrays, prior=prior, n_tokens=tokens)
+            GaussianPosterior(**arrays, n_tokens=tokens, **carried)
             for arrays, tokens in self._embed(X, family)
         ]
         if not found:
             nothing = np.empty((0, k), dtype=self.components_.dtype)
-            return GaussianPosterior(nothing, nothing, prior=prior, n_tokens=[])
+            return GaussianPosterior(nothing, nothing, n_tokens=[], **carried)
         return found[0] if len(found) == 1 else GaussianPosterior.concatenate(found)

@@ -24,6 +24,7 @@ from docsigma.cli.index import index
 from docsigma.cli.info import corpora, info
 from docsigma.cli.perplexity import perplexity
 from docsigma.cli.search import search
+from docsigma.cli.serve import serve
 from docsigma.cli.topics import topics
 from docsigma.cli.tune import tune
 from docsigma.exceptions import InputError
@@ -67,7 +68,7 @@ def _missing(name: str) -> Callable[[], None]:
 
 # Functions, or groups of them; those of other distributions join by entry points.
 _WORK = (count, fit, embed, perplexity, topics, tune)
-_LOOKUP = (index, search)
+_LOOKUP = (index, search, serve)
 _FUNCTIONS = (*_WORK, *_LOOKUP, info, corpora, demo, doctor)
 COMMANDS: dict[str, Any] = {command.__name__: command for command in _FUNCTIONS}
 COMMANDS["classifier"] = classifier

@@ -272,7 +272,8 @@ class GaussianIndex:
             wanted = set(labels)
             allowed &= np.array([label in wanted for label in self.labels], dtype=bool)
         if max_total_variance is not None and len(self):
-            allowed &= self._arrays["variance"].sum(axis=1) <= max_total_variance
+            total = self._arrays["variance"].sum(axis=1, dtype=np.float64)
+            allowed &= total <= max_total_variance
         return allowed
 
     def _candidates(

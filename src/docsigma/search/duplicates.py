@@ -57,8 +57,8 @@ def find_duplicates(
     r"""Find documents that have nearly the same words.
 
     Neighbours by Wasserstein-2 distance are candidates; of those, pairs count whose
-    words overlap, :math:`\sum_i \min(x_i, y_i) / \sum_i \max(x_i, y_i)`, by `threshold` or
-    more. Documents without known words are no duplicates of anything.
+    words overlap, :math:`\sum_i \min(x_i, y_i) / \sum_i \max(x_i, y_i)`, by
+    `threshold` or more. Documents without known words are no duplicates of anything.
 
     Parameters
     ----------

@@ -3,11 +3,12 @@ r"""A server under load: how fast, and whether it ever answers wrongly.
     python benchmarks/service_load.py model --docs 20newsgroups \
         --json benchmarks/results/service.json
 
-It starts `docsigma serve`, asks for single documents at a steady rate, then for batches,
-and compares their rate with that of `posterior()` called directly. Then comes a mixed load
-of `--seconds`: single documents and batches, bad and oversized requests, and clients that
-hang up. Every answer is compared with the library's. It exits with 1 if one is off by more
-than 1e-4, if any answer is a 500, or if the memory of the server grows without end.
+It starts `docsigma serve`, asks for single documents at a steady rate, then for
+batches, and compares their rate with that of `posterior()` called directly. Then comes
+a mixed load of `--seconds`: single documents and batches, bad and oversized requests,
+and clients that hang up. Every answer is compared with the library's. It exits with 1
+if one is off by more than 1e-4, if any answer is not the expected one, a 500 above all,
+or if the memory of the server grows without end.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ class Server:
             return False
 
     def ask(self, path: str, body: bytes | None) -> tuple[int, bytes]:
+        """Return status and body of an answer; without a body the request is a GET."""
         client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             client.request("GET" if body is None else "POST", path, body, JSON)

@@ -8,9 +8,9 @@ r"""Does search by Gaussians pay? Queries of ten words, and pairs of documents.
 Ten words of each test document, of some 1000 of them, look for training documents; a
 training document with the same label is right. It prints the mean average precision
 of the log ratio of one topic to two, Wasserstein-2, KL, the cosine of means and the
-cosine of TF-IDF, for these queries and for whole documents. Then it calibrates probabilities of
-one topic on training documents and prints their calibration error on pairs of test
-documents.
+cosine of TF-IDF, for these queries and for whole documents. Then it calibrates
+probabilities of one topic on training documents and prints their calibration error on
+pairs of test documents.
 """
 
 from __future__ import annotations

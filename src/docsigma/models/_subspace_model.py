@@ -6,6 +6,7 @@ import copy
 import warnings
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -16,6 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from docsigma.counts.sorted_counts import SortedCounts
 from docsigma.estep import infer, infer_covariances
+from docsigma.estep.newton import Evaluator
+from docsigma.estep.settings import NewtonSettings
 from docsigma.exceptions import InputError
 from docsigma.kernels import CountTensor, use_precision
 from docsigma.kernels.precision import PRECISIONS
@@ -51,6 +54,32 @@ PAPER_PASSES = 1000
 PAPER_RATE = 0.01
 # Mean divergence per document, in nats, under which a model has learned nothing.
 NOTHING = 0.01
+
+
+class _KeptWords:
+    """What inference made of a model's words, while these are the same."""
+
+    def __init__(self) -> None:
+        self._key: Any = None
+        self._words: Evaluator | None = None
+
+    def find(self, model: SubspaceModel, family: PosteriorFamily) -> Evaluator | None:
+        """Return it, made anew if the model has changed; None for other families."""
+        if family is not model.parts_.covariance:
+            return None
+        key = model.components_, family, model.device
+        if self._key is None or _differ(key, self._key):
+            self._key = key
+            self._words = Evaluator(model._model(), family, NewtonSettings())
+        return self._words
+
+
+def _differ(one: Any, other: Any) -> bool:
+    return any(a is not b for a, b in zip(one, other, strict=True))
+
+
+# By model, for those that were asked to keep their words.
+_KEPT: WeakKeyDictionary[SubspaceModel, _KeptWords] = WeakKeyDictionary()
 
 
 class SubspaceModel(CountModel):
@@ -270,9 +299,11 @@ class SubspaceModel(CountModel):
     def _infer(
         self, counts: sp.csr_matrix, family: PosteriorFamily | None = None
     ) -> Gaussians:
-        model = self._model()
-        documents = CountTensor(counts, model.bias)
         family = family or self.parts_.covariance
+        kept = _KEPT.get(self)
+        words = None if kept is None else kept.find(self, family)
+        model = self._model() if words is None else words.model
+        documents = CountTensor(counts, model.bias)
         limits: dict[str, Any] = {
             "max_iter": self.inference_max_iter,
             "tol": self.inference_tol,
@@ -280,7 +311,7 @@ class SubspaceModel(CountModel):
         if isinstance(family, Full):
             found = infer_covariances(documents, model, family, **limits)
         else:
-            found = infer(documents, model, family, **limits)
+            found = infer(documents, model, family, words=words, **limits)
         missed = int((~found.converged).sum())
         if missed:
             warnings.warn(
@@ -291,6 +322,21 @@ class SubspaceModel(CountModel):
                 stacklevel=2,
             )
         return found.posterior
+
+    def keep_words(self) -> Self:
+        """Keep what inference makes of the words, for many calls of a few documents.
+
+        It takes the memory of three copies of the loadings or so, and is made anew when
+        the model has learned on. One thread at a time may then embed.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        if not isinstance(self.parts_.covariance, Full):
+            _KEPT[self] = _KeptWords()
+        return self
 
     def _embed(self, X: CountsLike, family: PosteriorFamily | None = None) -> list[Any]:
         """Return the arrays of the posteriors, a block of documents at a time."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 METRICS = ("wasserstein2", "kl")
 # Candidates that are ranked exactly, per query, at the least.
-CANDIDATES = 200
+CANDIDATES = 1000
 # Up to this many documents every one is compared; a graph of neighbours pays above.
 EXACT = 10_000
 # Documents that are compared with a query at once.
@@ -72,7 +72,7 @@ class GaussianIndex:
     approximate : bool, default=None
         Whether neighbours are found by usearch and only some candidates ranked exactly;
         None: if there are more than 10 000 documents and usearch is installed.
-    n_candidates : int, default=200
+    n_candidates : int, default=1000
         How many candidates.
 
     Attributes

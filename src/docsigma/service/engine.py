@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from docsigma.classifiers.counts_classifier import CountsClassifier
 from docsigma.exceptions import InputError
+from docsigma.models._subspace_model import SubspaceModel
 from docsigma.models.topics import describe_dimensions
 from docsigma.service.batcher import Batcher
 
 if TYPE_CHECKING:
-    from docsigma.classifiers.counts_classifier import CountsClassifier
     from docsigma.models._count_model import CountModel
     from docsigma.search import DocumentIndex
     from docsigma.service.settings import ServiceSettings
@@ -80,7 +81,20 @@ class Engine:
 
         return counted
 
+    def _models(self) -> list[Any]:
+        """Return the models that embed."""
+        found: list[Any] = [self.model]
+        parts = [self.classifier, None if self.index is None else self.index.embedder]
+        return found + [
+            part._embedding if isinstance(part, CountsClassifier) else part
+            for part in parts
+            if part is not None
+        ]
+
     def _warm_up(self) -> None:
+        for model in self._models():
+            if isinstance(model, SubspaceModel):
+                model.keep_words()
         assert self.model.vocabulary_ is not None
         text = [" ".join(self.model.vocabulary_.words[:3])]
         self.embed_now(text)

@@ -52,7 +52,10 @@ class Server:
         command = ["-m", "docsigma.cli", "serve", str(model), "--port", str(self.port)]
         environ = {k: v for k, v in os.environ.items() if k != "DOCSIGMA_API_KEY"}
         self.process = subprocess.Popen(
-            [sys.executable, *command], stderr=subprocess.DEVNULL, env=environ
+            [sys.executable, *command],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environ,
         )
         deadline = time.monotonic() + 120
         while not self._is_ready():

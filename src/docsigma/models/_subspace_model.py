@@ -17,13 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from docsigma.counts.sorted_counts import SortedCounts
 from docsigma.estep import infer, infer_covariances
-from docsigma.estep.newton import Evaluator
-from docsigma.estep.settings import NewtonSettings
 from docsigma.exceptions import InputError
 from docsigma.kernels import CountTensor, use_precision
 from docsigma.kernels.precision import PRECISIONS
 from docsigma.models import _storage
 from docsigma.models._count_model import CountModel
+from docsigma.models._kept_words import KeptWords
 from docsigma.parts import make_part
 from docsigma.posterior import GaussianPosterior
 from docsigma.posteriors import DiagonalGaussians, Full, Points, PosteriorFamily
@@ -56,30 +55,8 @@ PAPER_RATE = 0.01
 NOTHING = 0.01
 
 
-class _KeptWords:
-    """What inference made of a model's words, while these are the same."""
-
-    def __init__(self) -> None:
-        self._key: Any = None
-        self._words: Evaluator | None = None
-
-    def find(self, model: SubspaceModel, family: PosteriorFamily) -> Evaluator | None:
-        """Return it, made anew if the model has changed; None for other families."""
-        if family is not model.parts_.covariance:
-            return None
-        key = model.components_, family, model.device
-        if self._key is None or _differ(key, self._key):
-            self._key = key
-            self._words = Evaluator(model._model(), family, NewtonSettings())
-        return self._words
-
-
-def _differ(one: Any, other: Any) -> bool:
-    return any(a is not b for a, b in zip(one, other, strict=True))
-
-
 # By model, for those that were asked to keep their words.
-_KEPT: WeakKeyDictionary[SubspaceModel, _KeptWords] = WeakKeyDictionary()
+_KEPT: WeakKeyDictionary[SubspaceModel, KeptWords] = WeakKeyDictionary()
 
 
 class SubspaceModel(CountModel):
@@ -335,7 +312,7 @@ class SubspaceModel(CountModel):
         """
         check_is_fitted(self)
         if not isinstance(self.parts_.covariance, Full):
-            _KEPT[self] = _KeptWords()
+            _KEPT[self] = KeptWords()
         return self
 
     def _embed(self, X: CountsLike, family: PosteriorFamily | None = None) -> list[Any]:

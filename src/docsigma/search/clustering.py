@@ -53,7 +53,7 @@ def cluster_by_topic(
     if classifier.covariance != "diagonal":
         raise InputError(
             'clustering needs a classifier with covariance="diagonal", got '
-            f"{classifier.covariance!r}"
+            f"{classifier.covariance!r}: the hybrid has one, however few the labels"
         )
     linear, precision, between = _marginals(classifier, posterior)
     groups = _Groups(linear, precision, between)

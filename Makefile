@@ -2,6 +2,8 @@
 #   make demo    fit, embed and plot the embedded corpus (a few minutes)
 #   make test    lint, types, tests, documentation
 #   make test-portable    numerical tests as other processors would run them
+#   make test-recipes    the recipes of docs/interchange.md, with the systems they name
+#   make load    ten minutes of mixed load on the service; wants MODEL=folder
 #   make setup lint docs bench figures clean
 
 # The newest that is here goes first; one that the pinned torch has no wheel for is passed
@@ -24,7 +26,7 @@ NUMERICAL := tests/kernels tests/estep tests/trainers tests/optimizers tests/par
 PORTABLE := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
 	MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=1
 
-.PHONY: setup demo test test-portable lint types unit browser docs bench figures clean
+.PHONY: setup demo test test-portable test-recipes load lint types unit browser docs bench figures clean
 
 setup: $(STAMP)
 
@@ -70,6 +72,13 @@ test-portable: $(STAMP)
 		env $$setting $(BIN)/python -m pytest $(NUMERICAL) || failed="$$failed $$setting"; \
 	done; \
 	test -z "$$failed" || { echo "tests failed with:$$failed" >&2; exit 1; }
+
+test-recipes: $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group recipes
+	$(BIN)/python -m pytest -m recipes tests/recipes
+
+load: $(STAMP)
+	$(BIN)/python benchmarks/service_load.py $(MODEL) --json benchmarks/results/service.json
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/memory.py

@@ -406,3 +406,19 @@ def test_a_file_that_holds_no_posterior_is_refused(tmp_path):
     write_tensors(tmp_path / "other.safetensors", {"mean": np.zeros((1, 1))})
     with pytest.raises(InputError, match="holds no docsigma posterior"):
         GaussianPosterior.load(tmp_path / "other.safetensors")
+
+
+def test_the_digest_of_the_model_travels(tmp_path):
+    prior = GaussianPrior.isotropic(0.1, n_components=3)
+    q = diagonal(prior=prior, n_tokens=[1, 2, 3, 4], model_digest="abc")
+    for other in (
+        q[1:],
+        q.pool([0, 0, 1, 1]),
+        q.replace(n_tokens=[1] * 4),
+        GaussianPosterior.concatenate([q, q]),
+    ):
+        assert other.model_digest == "abc"
+    q.save(tmp_path / "q.safetensors")
+    assert GaussianPosterior.load(tmp_path / "q.safetensors").model_digest == "abc"
+    mixed = GaussianPosterior.concatenate([q, diagonal(prior=prior)])
+    assert mixed.model_digest is None

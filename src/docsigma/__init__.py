@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from docsigma.models import BayesianSMM as BayesianSMM
     from docsigma.models import load_model as load_model
     from docsigma.posterior import GaussianPosterior as GaussianPosterior
+    from docsigma.search import DocumentIndex as DocumentIndex
+    from docsigma.search import GaussianIndex as GaussianIndex
     from docsigma.text import DocumentEmbedder as DocumentEmbedder
     from docsigma.text import TopicClassifier as TopicClassifier
 
@@ -49,8 +51,10 @@ _HOME = {
     "Corpus": "docsigma.corpora",
     "CrossValidatedLogisticRegression": "docsigma.classifiers",
     "DocumentEmbedder": "docsigma.text",
+    "DocumentIndex": "docsigma.search",
     "Documents": "docsigma.corpora",
     "EvidenceClassifier": "docsigma.classifiers",
+    "GaussianIndex": "docsigma.search",
     "GaussianLinearClassifier": "docsigma.classifiers",
     "GaussianPosterior": "docsigma.posterior",
     "GaussianPrior": "docsigma.gaussian_prior",

@@ -45,6 +45,8 @@ class GaussianPosterior:
         The prior the posteriors were made under, None if unknown.
     n_tokens : array of shape (n_documents,), default=None
         Known tokens of each document, None if unknown.
+    model_digest : str, default=None
+        Which model made it, as the model's `digest` says; None if unknown.
 
     Attributes
     ----------
@@ -60,6 +62,7 @@ class GaussianPosterior:
     prior : GaussianPrior or None
     n_tokens : array of float64, shape (n_documents,), or None
         Not always whole numbers: counts may be weighted.
+    model_digest : str or None
 
     Examples
     --------
@@ -90,6 +93,7 @@ class GaussianPosterior:
         precision_factor: ArrayLike | None = None,
         prior: GaussianPrior | None = None,
         n_tokens: ArrayLike | None = None,
+        model_digest: str | None = None,
     ) -> None:
         self.mean: Array = floats("mean", mean, 2)
         given = (variance, covariance, precision_diagonal)
@@ -128,6 +132,7 @@ class GaussianPosterior:
         if prior is not None:
             _check_prior(prior, self.n_components)
         self.prior = prior
+        self.model_digest = model_digest
         for array in (self.variance, *self._rows().values()):
             array.flags.writeable = False
 
@@ -147,7 +152,11 @@ class GaussianPosterior:
         """Return the posteriors of `rows`; one integer keeps the document axis."""
         index = rows if isinstance(rows, slice) else np.atleast_1d(np.asarray(rows))
         arrays = {name: array[index] for name, array in self._rows().items()}
-        return GaussianPosterior(**arrays, prior=self.prior)
+        return GaussianPosterior(**arrays, **self._carried())
+
+    def _carried(self) -> dict[str, Any]:
+        """Return what belongs to all documents alike."""
+        return {"prior": self.prior, "model_digest": self.model_digest}
 
     def _rows(self, *, full: bool = False) -> dict[str, Any]:
         """Return the arrays with one row per document, by their arguments' names."""
@@ -208,7 +217,8 @@ class GaussianPosterior:
         arrays = self._rows()
         if n_tokens is not None:
             arrays["n_tokens"] = n_tokens
-        return GaussianPosterior(**arrays, prior=self.prior if prior is None else prior)
+        carried = self._carried() | ({} if prior is None else {"prior": prior})
+        return GaussianPosterior(**arrays, **carried)
 
     def require_prior(self) -> GaussianPrior:
         """Return the prior, or raise an InputError if the posterior carries none."""
@@ -304,7 +314,7 @@ class GaussianPosterior:
 
         Covariances of different forms or ranks become full ones. Priors must be equal.
         The result has a prior, and numbers of tokens, if all of
-        `parts` have.
+        `parts` have, and the digest of a model that made all of them.
         """
         if not parts:
             raise InputError("there are no posteriors to concatenate")
@@ -319,7 +329,9 @@ class GaussianPosterior:
         # What all have: the tokens of some say nothing of the whole.
         names = set.intersection(*(set(arrays) for arrays in rows))
         joined = {n: np.concatenate([arrays[n] for arrays in rows]) for n in names}
-        return cls(**joined, prior=_common_prior(parts))
+        digests = {part.model_digest for part in parts}
+        digest = digests.pop() if len(digests) == 1 else None
+        return cls(**joined, prior=_common_prior(parts), model_digest=digest)
 
     def pool(self, groups: ArrayLike | None = None) -> GaussianPosterior:
         r"""Join the pieces of one document, or of several.
@@ -352,7 +364,7 @@ class GaussianPosterior:
             np.add.at(sums, codes, values)
             return sums
 
-        pooled: dict[str, Any] = {"prior": prior}
+        pooled: dict[str, Any] = self._carried()
         if self.n_tokens is not None:
             pooled["n_tokens"] = add(self.n_tokens)
         if self.covariance is None and prior.form != "full":
@@ -388,7 +400,9 @@ class GaussianPosterior:
         return arrays
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, ArrayLike]) -> GaussianPosterior:
+    def from_arrays(
+        cls, arrays: Mapping[str, ArrayLike], model_digest: str | None = None
+    ) -> GaussianPosterior:
         """Make a posterior of what :meth:`to_arrays` returned; ignore other names."""
         if "mean" not in arrays:
             raise InputError(f"no `mean` among the arrays {sorted(arrays)}")
@@ -408,11 +422,13 @@ class GaussianPosterior:
             precision_factor=arrays.get("precision_factor"),
             prior=prior,
             n_tokens=arrays.get("n_tokens"),
+            model_digest=model_digest,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the posterior to one safetensors file."""
-        write_tensors(path, self.to_arrays(), {"kind": KIND})
+        digest = {} if self.model_digest is None else {"model": self.model_digest}
+        write_tensors(path, self.to_arrays(), {"kind": KIND, **digest})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> GaussianPosterior:
@@ -420,7 +436,7 @@ class GaussianPosterior:
         arrays, metadata = read_tensors(path)
         if metadata.get("kind") != KIND:
             raise InputError(f"{path} holds no docsigma posterior")
-        return cls.from_arrays(arrays)
+        return cls.from_arrays(arrays, metadata.get("model"))
 
 
 def _require(value: Value | None, what: str, how: str) -> Value:

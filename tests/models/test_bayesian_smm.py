@@ -362,3 +362,23 @@ def test_principal_axes_turn_the_model_and_change_nothing_else(corpus, fitted):
     assert bounds[0] < bounds[1]
     again = turned.principal_axes()
     np.testing.assert_allclose(again.components_, turned.components_, atol=1e-4)
+
+
+def test_words_that_are_kept_change_no_answer():
+    corpus = load_corpus("synthetic")
+    train, test = corpus.train.counts, corpus.test.counts
+    smm = BayesianSMM(3, max_iter=5, random_state=0).fit(train)
+    expected = smm.posterior(test)
+    smm.keep_words()
+    for _ in range(2):
+        found = smm.posterior(test)
+        np.testing.assert_array_equal(found.mean, expected.mean)
+        np.testing.assert_array_equal(found.variance, expected.variance)
+    # Another family, and a model that has learned on.
+    full = smm.posterior(test[:3], covariance="full").mean
+    smm.partial_fit(train)
+    again = smm.posterior(test)
+    assert not np.array_equal(again.mean, expected.mean)
+    other = BayesianSMM(3, max_iter=5, random_state=0).fit(train).partial_fit(train)
+    np.testing.assert_array_equal(again.mean, other.posterior(test).mean)
+    assert full.shape == (3, 3)

@@ -231,3 +231,14 @@ def test_resuming_removes_what_a_killed_run_left_of_its_checkpoint(counts, tmp_p
     other.write_bytes(b"of another run")
     BayesianSMM(3, max_iter=4, random_state=0).fit(counts, checkpoint=file, resume=True)
     assert sorted(tmp_path.iterdir()) == [other, file]
+
+
+def test_digest_is_that_of_what_was_learned(tmp_path):
+    counts = load_corpus("synthetic").train.counts
+    smm = BayesianSMM(3, max_iter=5, random_state=0).fit(counts)
+    digest = smm.digest
+    assert smm.posterior(counts[:2]).model_digest == digest
+    smm.save(tmp_path / "model")
+    assert BayesianSMM.load(tmp_path / "model").digest == digest
+    assert BayesianSMM(3, max_iter=5, random_state=1).fit(counts).digest != digest
+    assert smm.partial_fit(counts).digest != digest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from docsigma.exceptions import InputError
@@ -39,6 +40,8 @@ class CountedSource:
     # From rows to the ids and labels of those documents; without any label, None.
     ids: Callable[[Any], list[str]]
     labels: Callable[[Any], Sequence[str | None] | None]
+    # From rows to the texts of those documents; None where they are not at hand.
+    texts: Callable[[Any], list[str]] | None = None
 
     def blocks(self) -> Iterator[slice]:
         """Yield the rows to work on at once: all of those in memory, or a block."""
@@ -66,6 +69,7 @@ def counted_in_memory(model: CountModel, documents: Documents) -> CountedSource:
         counted.n_unknown,
         lambda rows: _choose(ids, rows),
         lambda rows: None if labels is None else _choose(labels, rows),
+        None if documents.texts is None else partial(_choose, documents.texts),
     )
 
 

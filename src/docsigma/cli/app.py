@@ -15,13 +15,18 @@ from docsigma._extensions import (
     registered_names,
 )
 from docsigma.cli.classifier import app as classifier
+from docsigma.cli.cluster import cluster
 from docsigma.cli.count import count
 from docsigma.cli.demo import demo
 from docsigma.cli.doctor import doctor
+from docsigma.cli.duplicates import duplicates
 from docsigma.cli.embed import embed
 from docsigma.cli.fit import fit
+from docsigma.cli.index import index
 from docsigma.cli.info import corpora, info
 from docsigma.cli.perplexity import perplexity
+from docsigma.cli.search import search
+from docsigma.cli.serve import serve
 from docsigma.cli.topics import topics
 from docsigma.cli.tune import tune
 from docsigma.exceptions import InputError
@@ -65,7 +70,8 @@ def _missing(name: str) -> Callable[[], None]:
 
 # Functions, or groups of them; those of other distributions join by entry points.
 _WORK = (count, fit, embed, perplexity, topics, tune)
-_FUNCTIONS = (*_WORK, info, corpora, demo, doctor)
+_LOOKUP = (index, search, duplicates, cluster, serve)
+_FUNCTIONS = (*_WORK, *_LOOKUP, info, corpora, demo, doctor)
 COMMANDS: dict[str, Any] = {command.__name__: command for command in _FUNCTIONS}
 COMMANDS["classifier"] = classifier
 _ANYTHING = {

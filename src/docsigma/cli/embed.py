@@ -69,7 +69,7 @@ def _embed(smm: CountModel, source: CountedSource, out: Path) -> dict[str, Any]:
                 variances.append(float(q.total_variance.sum(dtype="float64")))
             columns["n_tokens"] = n_tokens[rows]
             columns["n_unknown"] = source.n_unknown[rows]
-            yield columns, {} if q is None else _prior(q)
+            yield columns, {} if q is None else _constants(q)
 
     write_table(out, blocks())
     variance = None if smm.gives_points else sum(variances) / len(n_tokens)
@@ -83,5 +83,9 @@ def _embed(smm: CountModel, source: CountedSource, out: Path) -> dict[str, Any]:
     }
 
 
-def _prior(q: GaussianPosterior) -> dict[str, Any]:
-    return {k: array for k, array in q.to_arrays().items() if k.startswith("prior_")}
+def _constants(q: GaussianPosterior) -> dict[str, Any]:
+    import numpy as np
+
+    arrays = q.to_arrays().items()
+    found: dict[str, Any] = {k: a for k, a in arrays if k.startswith("prior_")}
+    return found | {"model_digest": np.asarray(q.model_digest)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -64,6 +65,7 @@ def infer(
     max_iter: int = 200,
     tol: float = 0.03,
     settings: NewtonSettings | None = None,
+    words: Evaluator | None = None,
 ) -> Inferred:
     r"""Maximise the bound of each document over a family of posteriors.
 
@@ -106,6 +108,8 @@ def infer(
         the root mean square over the dimensions.
     settings : NewtonSettings, default=None
         How the loop steps.
+    words : Evaluator, default=None
+        What was made of this model and family before, to save making it again.
 
     Returns
     -------
@@ -114,7 +118,7 @@ def infer(
     from docsigma.estep.short_documents import refine
 
     settings = settings or NewtonSettings()
-    words = Evaluator(model, family, settings)
+    words = words or Evaluator(model, family, settings)
     n_documents = len(counts)
     q = family.constant(n_documents, model.n_components, 1.0, model.loadings)
     found = Inferred.before(q)
@@ -157,6 +161,11 @@ class Evaluator:
         )
         if len(model.bias) >= settings.large_vocabulary and model.bias.is_cpu:
             self.frequent = _frequent(whole, settings.frequent_part)
+
+    @cached_property
+    def squares(self) -> Tensor:
+        """Squares of the loadings."""
+        return self.model.loadings * self.model.loadings
 
 
 def _frequent(whole: ExpectedLse, part: int) -> ExpectedLse:
@@ -317,7 +326,7 @@ class State:
         model, family, basis = words.model, words.family, words.basis
         counts, projected = likelihood.counts, likelihood.projected
         tokens = counts.n_tokens[:, None]
-        squares = counts.project(model.loadings * model.loadings)
+        squares = counts.project(words.squares)
         own = squares - projected * projected / tokens.clamp(min=1)
         own = own.clamp_(min=0)
         # Between the corpus's spread and the document's own.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
     from docsigma.trainers import Trainer
 
     CountsLike = ArrayLike | sp.csr_matrix | Counts
+
+# Digests of models, and the loadings they are of: training makes new loadings.
+_DIGESTS: WeakKeyDictionary[Any, tuple[Any, str]] = WeakKeyDictionary()
 
 
 class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -78,6 +83,23 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def gives_points(self) -> bool:
         """Whether documents become points, without uncertainty, and no Gaussians."""
         return False
+
+    @property
+    def digest(self) -> str:
+        """Which model this is: a checksum of all that was learned, but not the words.
+
+        Posteriors carry it, so that those of two models are not mixed up.
+        """
+        check_is_fitted(self)
+        known, digest = _DIGESTS.get(self, (None, ""))
+        if known is not self.components_:
+            found = hashlib.sha256()
+            for name, array in sorted(self._pack().arrays.items()):
+                found.update(f"{name} {array.dtype} {array.shape} ".encode())
+                found.update(np.ascontiguousarray(array).data)
+            digest = found.hexdigest()
+            _DIGESTS[self] = self.components_, digest
+        return digest
 
     def posterior(self, X: CountsLike) -> GaussianPosterior:
         """Infer the Gaussian of each document."""

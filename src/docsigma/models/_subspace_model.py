@@ -6,6 +6,7 @@ import copy
 import warnings
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from docsigma.kernels import CountTensor, use_precision
 from docsigma.kernels.precision import PRECISIONS
 from docsigma.models import _storage
 from docsigma.models._count_model import CountModel
+from docsigma.models._kept_words import KeptWords
 from docsigma.parts import make_part
 from docsigma.posterior import GaussianPosterior
 from docsigma.posteriors import DiagonalGaussians, Full, Points, PosteriorFamily
@@ -51,6 +53,10 @@ PAPER_PASSES = 1000
 PAPER_RATE = 0.01
 # Mean divergence per document, in nats, under which a model has learned nothing.
 NOTHING = 0.01
+
+
+# By model, for those that were asked to keep their words.
+_KEPT: WeakKeyDictionary[SubspaceModel, KeptWords] = WeakKeyDictionary()
 
 
 class SubspaceModel(CountModel):
@@ -270,9 +276,11 @@ class SubspaceModel(CountModel):
     def _infer(
         self, counts: sp.csr_matrix, family: PosteriorFamily | None = None
     ) -> Gaussians:
-        model = self._model()
-        documents = CountTensor(counts, model.bias)
         family = family or self.parts_.covariance
+        kept = _KEPT.get(self)
+        words = None if kept is None else kept.find(self, family)
+        model = self._model() if words is None else words.model
+        documents = CountTensor(counts, model.bias)
         limits: dict[str, Any] = {
             "max_iter": self.inference_max_iter,
             "tol": self.inference_tol,
@@ -280,7 +288,7 @@ class SubspaceModel(CountModel):
         if isinstance(family, Full):
             found = infer_covariances(documents, model, family, **limits)
         else:
-            found = infer(documents, model, family, **limits)
+            found = infer(documents, model, family, words=words, **limits)
         missed = int((~found.converged).sum())
         if missed:
             warnings.warn(
@@ -291,6 +299,21 @@ class SubspaceModel(CountModel):
                 stacklevel=2,
             )
         return found.posterior
+
+    def keep_words(self) -> Self:
+        """Keep what inference makes of the words, for many calls of a few documents.
+
+        It takes the memory of three copies of the loadings or so, and is made anew when
+        the model has learned on. One thread at a time may then embed.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        if not isinstance(self.parts_.covariance, Full):
+            _KEPT[self] = KeptWords()
+        return self
 
     def _embed(self, X: CountsLike, family: PosteriorFamily | None = None) -> list[Any]:
         """Return the arrays of the posteriors, a block of documents at a time."""
@@ -344,12 +367,15 @@ class SubspaceModel(CountModel):
                 f"{type(self).__name__} gives points, no Gaussians: transform, or "
                 "BayesianSMM"
             )
-        prior = self.parts_.prior.gaussian(k)
+        carried: dict[str, Any] = {
+            "prior": self.parts_.prior.gaussian(k),
+            "model_digest": self.digest,
+        }
         found = [
-            GaussianPosterior(**arrays, prior=prior, n_tokens=tokens)
+            GaussianPosterior(**arrays, n_tokens=tokens, **carried)
             for arrays, tokens in self._embed(X, family)
         ]
         if not found:
             nothing = np.empty((0, k), dtype=self.components_.dtype)
-            return GaussianPosterior(nothing, nothing, prior=prior, n_tokens=[])
+            return GaussianPosterior(nothing, nothing, n_tokens=[], **carried)
         return found[0] if len(found) == 1 else GaussianPosterior.concatenate(found)

@@ -276,7 +276,12 @@ class NVDM(GaussianModel):
         counts = self._check_counts(X, reset=False)
         found = self._network().encode_counts(counts).arrays()
         prior = PRIOR.gaussian(self.n_components)
-        return GaussianPosterior(**found, prior=prior, n_tokens=counts.n_tokens)
+        return GaussianPosterior(
+            **found,
+            prior=prior,
+            n_tokens=counts.n_tokens,
+            model_digest=self.digest,
+        )
 
     def _model(self) -> Model:
         parts = Parts.of(prior=PRIOR)

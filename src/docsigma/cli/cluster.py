@@ -1,0 +1,66 @@
+"""`docsigma cluster`: groups of documents of one topic, as many as there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from docsigma.cli import _common
+from docsigma.cli._common import option
+from docsigma.cli._tables import check_table, write_table
+from docsigma.cli.classifier import ClassifierFolder
+
+
+@_common.with_options()
+def cluster(
+    clf: ClassifierFolder,
+    docs: _common.DocumentsArgument,
+    out: Annotated[Path, option("File to write: .parquet, .csv, .npz or .jsonl.")],
+    *,
+    reader: _common.DocumentOptions,
+    force: _common.Force = False,
+    as_json: _common.JsonFlag = False,
+) -> None:
+    """Group documents by topic; nothing says in advance how many groups there are.
+
+    The classifier (hybrid or evidence) knows how far documents of one topic lie apart;
+    the topics need not be its classes. A row holds id, label (if known) and group: 0 is
+    the largest, -1 are documents with no known word.
+
+    Example: docsigma cluster classifier tickets.csv --out groups.csv
+    """
+    import numpy as np
+
+    from docsigma.classifiers.counts_classifier import CountsClassifier
+    from docsigma.search.clustering import cluster_by_topic
+    from docsigma.search.documents import evidence_of
+
+    check_table(out, clf, docs, force=force)
+    topics = CountsClassifier.load(clf)
+    evidence = evidence_of(topics)
+    assert evidence is not None
+    source = reader.count(docs, topics.model)
+    embedded: Any = topics.embed(source.counts)
+    groups = cluster_by_topic(evidence, embedded)
+    columns: dict[str, Any] = {"id": source.ids(slice(None))}
+    labels = source.labels(slice(None))
+    if labels is not None:
+        columns["label"] = list(labels)
+    columns["group"] = groups.astype(np.int64)
+    write_table(out, [(columns, {})])
+    sizes = np.bincount(groups[groups >= 0])
+    report = {
+        "file": str(out),
+        "n_documents": len(groups),
+        "n_groups": int((sizes > 0).sum()),
+        "n_empty": int((groups < 0).sum()),
+        "sizes": sizes[sizes > 0].tolist(),
+    }
+    rows = {
+        "documents": len(groups),
+        "groups": report["n_groups"],
+        "of ten documents or more": int((sizes >= 10).sum()),
+        "largest group": int(sizes.max(initial=0)),
+        "documents with no known word": report["n_empty"],
+    }
+    _common.print_report(report, as_json, f"{docs} -> {out}", rows)

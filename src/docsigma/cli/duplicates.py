@@ -1,0 +1,70 @@
+"""`docsigma duplicates`: documents that are nearly the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from docsigma.cli import _common
+from docsigma.cli._common import option
+from docsigma.cli._tables import check_table, write_table
+from docsigma.exceptions import InputError
+
+
+@_common.with_options()
+def duplicates(
+    model: _common.ModelFolder,
+    docs: _common.DocumentsArgument,
+    out: Annotated[Path, option("File to write: .parquet, .csv, .npz or .jsonl.")],
+    *,
+    threshold: Annotated[
+        float, option("Least share of words that two documents have in common.")
+    ] = 0.8,
+    reader: _common.DocumentOptions,
+    device: _common.Device = None,
+    force: _common.Force = False,
+    as_json: _common.JsonFlag = False,
+) -> None:
+    """Write pairs of documents that have nearly the same words.
+
+    A row holds first and second (ids), similarity (1: the same words) and the number of
+    the group that the pair belongs to. Neighbours by Wasserstein-2 distance are
+    compared, word by word.
+
+    Example: docsigma duplicates model tickets.csv --out pairs.csv
+    """
+    import numpy as np
+
+    from docsigma.search.duplicates import find_duplicates
+
+    if not 0 < threshold <= 1:
+        raise InputError(
+            f"--threshold must be above 0 and at most 1, got {threshold:g}"
+        )
+    check_table(out, model, docs, force=force)
+    smm = _common.load_model(model, device)
+    source = reader.count(docs, smm)
+    counts = source.counts[:]
+    found = find_duplicates(smm.posterior(counts), counts, threshold)
+    ids = source.ids(slice(None))
+    columns: dict[str, Any] = {
+        "first": [ids[row] for row in found.pairs[:, 0]],
+        "second": [ids[row] for row in found.pairs[:, 1]],
+        "similarity": found.similarities,
+        "group": found.groups[found.pairs[:, 0]].astype(np.int64),
+    }
+    write_table(out, [(columns, {})])
+    report = {
+        "file": str(out),
+        "n_documents": len(ids),
+        "n_pairs": len(found.pairs),
+        "n_groups": int(found.groups.max(initial=-1)) + 1,
+        "n_extra": len(found.extra),
+    }
+    rows = {
+        "documents": report["n_documents"],
+        "pairs": report["n_pairs"],
+        "groups": report["n_groups"],
+        "documents that can go": report["n_extra"],
+    }
+    _common.print_report(report, as_json, f"{docs} -> {out}", rows)

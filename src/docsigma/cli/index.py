@@ -1,0 +1,108 @@
+"""`docsigma index`: documents that can be looked up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from docsigma.cli import _common
+from docsigma.cli._common import option
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from docsigma.cli._counted import CountedSource
+    from docsigma.search import DocumentIndex
+
+
+@_common.with_options()
+def index(
+    model: _common.ModelFolder,
+    docs: _common.DocumentsArgument,
+    out: Annotated[Path, option("Folder to write.")],
+    *,
+    classifier: Annotated[
+        Path | None,
+        option(
+            "Classifier of the same model (hybrid or evidence): ranks by how much "
+            "likelier one topic is than two.",
+            "none: by Wasserstein-2 distance",
+        ),
+    ] = None,
+    calibration: Annotated[
+        str | None,
+        option(
+            "Labelled documents that probabilities of one topic are learned from.",
+            "those of DOCS that have a label",
+        ),
+    ] = None,
+    excerpt: Annotated[int, option("Characters of each document to keep.")] = 120,
+    reader: _common.DocumentOptions,
+    force: _common.Force = False,
+    as_json: _common.JsonFlag = False,
+) -> None:
+    """Embed documents and write an index of them, for `search` and `serve`.
+
+    The folder holds the model too. With a classifier, and labelled documents, results
+    carry the probability that they are of the query's topic.
+
+    Example: docsigma index model tickets.csv --out tickets-index
+    """
+    _common.check_writable(
+        out, model, docs, classifier, calibration, folder=True, force=force
+    )
+    if calibration is not None and classifier is None:
+        raise InputError("--calibration is for probabilities, which need --classifier")
+    built = empty_index(model, classifier)
+    _add(built, reader.count(docs, built.model), excerpt)
+    found = built.index
+    if classifier is not None and calibration is not None:
+        source = reader.count(calibration, built.model)
+        labels = list(source.labels(slice(None)) or [None] * len(source.counts))
+        found.calibrate(built.embed(source.counts), labels)
+        if found.calibration is None:
+            raise InputError(f"{calibration} has too few labels to learn from")
+    elif classifier is not None:
+        found.calibrate()
+    built.save(out)
+    report = {
+        "index": str(out),
+        "n_documents": len(found),
+        "metric": found.metric,
+        "approximate": found._neighbours is not None,
+        "probabilities": found.calibration is not None,
+    }
+    rows: dict[str, Any] = {
+        "documents": len(found),
+        "ranked by": found.metric.replace("_", " "),
+        "search": "approximate" if report["approximate"] else "exact",
+        "probabilities": "yes" if report["probabilities"] else "no",
+    }
+    _common.print_report(report, as_json, f"{docs} -> {out}", rows)
+
+
+def empty_index(model: Path, classifier: Path | None) -> DocumentIndex:
+    """Return an index without documents; the classifier must be of the model."""
+    from docsigma.classifiers.counts_classifier import CountsClassifier
+    from docsigma.search import DocumentIndex
+
+    smm = _common.load_model(model)
+    if classifier is None:
+        return DocumentIndex(smm)
+    topics = CountsClassifier.load(classifier)
+    if topics.model.digest != smm.digest:
+        raise InputError(
+            f"the classifier {classifier} is of another model "
+            f"({topics.model.digest[:8]}) than {model} ({smm.digest[:8]})"
+        )
+    return DocumentIndex(topics)
+
+
+def _add(built: DocumentIndex, source: CountedSource, excerpt: int) -> None:
+    for rows in source.blocks():
+        built.add_counts(
+            source.counts[rows],
+            source.ids(rows),
+            source.labels(rows),
+            None if source.texts is None else source.texts(rows),
+            excerpt=excerpt,
+        )

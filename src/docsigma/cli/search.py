@@ -1,0 +1,99 @@
+"""`docsigma search`: the documents most like a text."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from docsigma.cli import _common
+from docsigma.cli._common import option
+
+if TYPE_CHECKING:
+    from docsigma.search import DocumentIndex, Match
+
+# A name longer than this is a text; file systems allow 255 bytes.
+LONGEST_NAME = 255
+
+
+def search(
+    index: Annotated[Path, typer.Argument(help="Folder made by `index`.")],
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="A text, or a file that holds one.")
+    ],
+    *,
+    n: Annotated[int, typer.Option("-n", "--n", help="Documents to find.")] = 10,
+    label: Annotated[
+        list[str] | None, option("Only documents with this label; repeatable.", "all")
+    ] = None,
+    max_variance: Annotated[
+        float | None,
+        option("Only documents whose total variance is at most this.", "all"),
+    ] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Compare every document.")
+    ] = False,
+    as_json: _common.JsonFlag = False,
+) -> None:
+    """Print the documents most like a text, and the words that made the match.
+
+    Example: docsigma search tickets-index "the printer is on fire"
+    """
+    from docsigma.search import DocumentIndex
+
+    _common.check_positive("--n", n)
+    found = DocumentIndex.load(index)
+    text = _text(query)
+    counts = found.count([text])
+    posterior = found.embed(counts)
+    (matches,) = found.search_posterior(
+        counts,
+        posterior,
+        n,
+        labels=label,
+        max_total_variance=max_variance,
+        exact=exact,
+    )
+    n_tokens = int(counts.sum())
+    if as_json:
+        rows = [asdict(match) for match in matches]
+        _common.print_json(
+            {"n_tokens": n_tokens, "metric": found.index.metric, "matches": rows}
+        )
+        return
+    if not n_tokens:
+        _common.show("no word of the query is known to the model: nothing is found")
+        return
+    _show(found, matches, f"{n_tokens} known words in {index}")
+
+
+def _text(query: str) -> str:
+    """Return the text of a file, if the query names one, else the query."""
+    from docsigma.exceptions import InputError
+
+    if len(query.encode()) > LONGEST_NAME or "\0" in query or not Path(query).is_file():
+        return query
+    try:
+        return Path(query).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {query} as UTF-8 text: {error}") from error
+
+
+def _show(found: DocumentIndex, matches: list[Match], title: str) -> None:
+    certain = found.index.calibration is not None
+    what = "log ratio" if found.index.classifier is not None else "distance"
+    labelled = any(match.label is not None for match in matches)
+    columns = [">same topic" if certain else f">{what}", "document"]
+    table = _common.table(
+        title, *columns, *(["label"] if labelled else []), "words", "begins with"
+    )
+    for match in matches:
+        score: Any = f"{match.score:.2f}"
+        if match.probability is not None:
+            score = f"{100 * match.probability:.0f} %"
+        words = " ".join(word for word, _ in match.words)
+        row = [score, match.id, *([match.label or ""] if labelled else []), words]
+        table.add_row(*row, (match.excerpt or "")[:60])
+    _common.show(table)

@@ -1,0 +1,131 @@
+"""`docsigma serve`: the REST service."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from docsigma.cli import _common
+from docsigma.cli._common import option
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from docsigma.service.engine import Engine
+
+# Environment variable that holds the key.
+KEY = "DOCSIGMA_API_KEY"
+# Characters of a key at the least: shorter ones can be guessed.
+LEAST_KEY = 16
+
+
+def serve(
+    model: _common.ModelFolder,
+    *,
+    classifier: Annotated[
+        Path | None, option("Folder made by `classifier fit`, for /classify.", "none")
+    ] = None,
+    index: Annotated[
+        Path | None, option("Folder made by `index`, for /search.", "none")
+    ] = None,
+    host: Annotated[
+        str,
+        option(f"Address to listen at; others than this machine need {KEY}."),
+    ] = "127.0.0.1",
+    port: Annotated[int, option("Port to listen at.")] = 8000,
+    max_documents: Annotated[int, option("Documents of a request, at the most.")] = 512,
+    timeout: Annotated[float, option("Seconds that a request may take.")] = 30.0,
+    device: _common.Device = None,
+) -> None:
+    """Serve a model over HTTP: /embed, /classify, /search, /topics.
+
+    /docs is a page to try it, /health and /ready are for whoever watches the process,
+    /metrics for Prometheus. If the environment variable DOCSIGMA_API_KEY is set,
+    requests must carry it as the header X-API-Key.
+
+    Example: docsigma serve model --port 8080
+    """
+    key = check_address(host, port)
+    _common.check_positive("--max-documents", max_documents)
+    if not 0 < timeout < float("inf"):
+        raise InputError(f"--timeout must be above 0, got {timeout:g}")
+    run_server(
+        load_engine(model, classifier, index, device),
+        host=host,
+        port=port,
+        api_key=key,
+        max_documents=max_documents,
+        timeout=timeout,
+    )
+
+
+def check_address(host: str, port: int) -> str | None:
+    """Return the key; without one, refuse an address that others can reach."""
+    if not 0 < port < 65536:
+        raise InputError(f"--port must be from 1 to 65535, got {port}")
+    key = os.environ.get(KEY)
+    if key is not None and (len(key) < LEAST_KEY or not key.isascii()):
+        raise InputError(
+            f"{KEY} must have {LEAST_KEY} characters of ASCII or more, got {len(key)}"
+        )
+    if key is None and not _is_loopback(host):
+        raise InputError(
+            f"--host {host} can be reached by others: set {KEY} first, or listen at "
+            "127.0.0.1"
+        )
+    return key
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def load_engine(
+    model: Path, classifier: Path | None, index: Path | None, device: str | None = None
+) -> Engine:
+    """Read what is served; a classifier or an index of another model is refused."""
+    try:
+        import fastapi  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        message = "the service needs: pip install docsigma[serve]"
+        raise InputError(message) from error
+    from docsigma.classifiers.counts_classifier import CountsClassifier
+    from docsigma.search import DocumentIndex
+    from docsigma.service.engine import Engine
+
+    smm = _common.load_model(model, device)
+    topics = None if classifier is None else CountsClassifier.load(classifier)
+    found = None if index is None else DocumentIndex.load(index)
+    for what, path, other in (
+        ("classifier", classifier, topics),
+        ("index", index, found),
+    ):
+        if other is not None and other.model.digest != smm.digest:
+            raise InputError(
+                f"the {what} {path} is of another model ({other.model.digest[:8]}) "
+                f"than {model} ({smm.digest[:8]})"
+            )
+    return Engine(smm, topics, found)
+
+
+def run_server(engine: Engine, *, host: str, port: int, **settings: Any) -> None:
+    """Serve until the process is told to stop; requests under way are finished."""
+    import uvicorn
+
+    from docsigma.service.app import make_app
+    from docsigma.service.settings import ServiceSettings
+
+    limits = ServiceSettings(**settings)
+    uvicorn.run(
+        make_app(engine, limits),
+        host=host,
+        port=port,
+        server_header=False,
+        timeout_graceful_shutdown=int(limits.timeout) + 1,
+    )

@@ -1,0 +1,127 @@
+"""An index as files: arrays that are mapped into memory, JSON, and a graph."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from docsigma._files import read_json_object
+from docsigma._tensors import read_tensors, write_tensors
+from docsigma.classifiers import EvidenceClassifier
+from docsigma.classifiers._hybrid_arrays import EVIDENCE
+from docsigma.exceptions import InputError
+from docsigma.gaussian_prior import GaussianPrior
+from docsigma.search._neighbours import Neighbours
+from docsigma.search.calibration import SameTopicCalibration
+
+if TYPE_CHECKING:
+    from docsigma.search.index import GaussianIndex
+
+Index = TypeVar("Index", bound="GaussianIndex")
+DOCUMENTS, TENSORS, GRAPH = "documents.json", "settings.safetensors", "graph.usearch"
+
+
+def write_index(index: GaussianIndex, files: Path, config: dict[str, Any]) -> None:
+    """Write the files of an index, and what describes them to `config`."""
+    arrays: dict[str, Any] = {}
+    if index._prior is not None:
+        arrays["prior_mean"] = index._prior.mean
+        arrays["prior_precision"] = np.asarray(index._prior.precision)
+    if index.calibration is not None:
+        arrays["log_ratios"] = index.calibration.log_ratios
+        arrays["probabilities"] = index.calibration.probabilities
+    about: dict[str, Any] = {
+        "metric": index.metric,
+        "approximate": index.approximate,
+        "n_candidates": index.n_candidates,
+        "n_documents": len(index),
+        "model_digest": index.model_digest,
+        "arrays": sorted(index._arrays),
+        "graph": None,
+    }
+    classifier: Any = index.classifier
+    if classifier is not None:
+        own = {n: np.asarray(getattr(classifier, n)) for n in EVIDENCE}
+        arrays |= {f"classifier.{name}": array for name, array in own.items()}
+        about["classifier"] = {
+            "covariance": classifier.covariance,
+            "n_features_in_": int(classifier.n_features_in_),
+        }
+    for name, array in index._arrays.items():
+        np.save(files / f"{name}.npy", array)
+    names = {"ids": index.ids, "labels": index.labels}
+    (files / DOCUMENTS).write_text(json.dumps(names), "utf-8")
+    write_tensors(files / TENSORS, arrays, {"kind": "index"})
+    if index._neighbours is not None:
+        about["graph"] = int(index._neighbours._index.ndim)
+        index._neighbours.save(files / GRAPH)
+    config["index"] = about
+
+
+def read_index(cls: type[Index], files: Path, config: dict[str, Any]) -> Index:
+    """Read what :func:`write_index` wrote; arrays are mapped, not copied."""
+    try:
+        about = config["index"]
+        arrays, _ = read_tensors(files / TENSORS)
+        metric = about["metric"]
+        index = cls(
+            _classifier(about, arrays),
+            metric=metric if metric != "same_topic" else "wasserstein2",
+            approximate=about["approximate"],
+            n_candidates=about["n_candidates"],
+        )
+        n_documents, graph = about["n_documents"], about["graph"]
+        index._arrays = {
+            name: _map(files, str(name), n_documents) for name in about["arrays"]
+        }
+        index.model_digest = about["model_digest"]
+        documents = read_json_object(files / DOCUMENTS, f"{files} has no {DOCUMENTS}")
+        index.ids, index.labels = documents["ids"], documents["labels"]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"the index in {files.parent} is damaged: {error}") from error
+    if "prior_mean" in arrays:
+        precision = arrays["prior_precision"]
+        index._prior = GaussianPrior(arrays["prior_mean"], precision)
+    if "log_ratios" in arrays:
+        index.calibration = SameTopicCalibration(
+            arrays["log_ratios"], arrays["probabilities"]
+        )
+    lengths = {len(a) for a in index._arrays.values()} | {len(index.ids)}
+    if lengths - {n_documents} or len(index.labels) != n_documents:
+        raise InputError(
+            f"the index in {files.parent} is damaged: it says {n_documents} documents, "
+            f"and its files have {sorted(lengths)}"
+        )
+    if graph is not None:
+        assert index._measure.metric is not None
+        path = files / GRAPH
+        index._neighbours = Neighbours.load(path, graph, index._measure.metric)
+    return index
+
+
+def _map(files: Path, name: str, n_documents: int) -> Any:
+    if name not in {"keys", "mean", "variance", "n_tokens"}:
+        raise KeyError(name)
+    path = files / f"{name}.npy"
+    try:
+        # An array without rows cannot be mapped.
+        mode: Any = "r" if n_documents else None
+        return np.load(path, mmap_mode=mode, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} is missing or damaged: {error}") from error
+
+
+def _classifier(about: dict[str, Any], arrays: dict[str, Any]) -> Any:
+    found = about.get("classifier")
+    if found is None:
+        return None
+    classifier = EvidenceClassifier(covariance=found["covariance"])
+    for name in EVIDENCE:
+        setattr(classifier, name, arrays[f"classifier.{name}"])
+    classifier.n_features_in_ = found["n_features_in_"]
+    # Classes take no part in ratios; their numbers stand for them.
+    classifier.classes_ = np.arange(len(classifier.means_))
+    return classifier

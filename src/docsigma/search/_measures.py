@@ -1,0 +1,111 @@
+"""What an index ranks by: exact costs, and vectors that find candidates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import torch
+
+from docsigma import distances
+from docsigma._array_checks import Floats
+from docsigma.classifiers._same_topic import centred_marginals
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from docsigma.classifiers import EvidenceClassifier
+    from docsigma.posterior import GaussianPosterior
+
+
+class Measure(Protocol):
+    """Ranks documents for a query; the best has the least cost."""
+
+    name: str
+    # Metric of usearch that finds candidates among `vectors`; None if nothing does.
+    metric: str | None = None
+
+    def costs(self, query: GaussianPosterior, documents: GaussianPosterior) -> Floats:
+        """Return the cost of each document for one query."""
+
+    def vectors(self, documents: GaussianPosterior) -> NDArray[np.float32]:
+        """Return vectors whose neighbours are candidates."""
+
+
+class Wasserstein2:
+    """Euclid's distance of means and standard deviations."""
+
+    name = "wasserstein2"
+    metric: str | None = "l2sq"
+
+    def costs(self, query: GaussianPosterior, documents: GaussianPosterior) -> Floats:
+        """Return the distances."""
+        return np.asarray(distances.wasserstein2(query, documents)[0])
+
+    def vectors(self, documents: GaussianPosterior) -> NDArray[np.float32]:
+        """Return means and standard deviations: nothing is lost."""
+        both = np.hstack([documents.mean, np.sqrt(documents.variance)])
+        return np.asarray(both, dtype=np.float32)
+
+
+class KL:
+    """Divergence KL(document || query), in nats.
+
+    In the other direction a short query, whose Gaussian is wide, would be held against
+    every document that is sure of itself.
+    """
+
+    name = "kl"
+    metric: str | None = None
+
+    def costs(self, query: GaussianPosterior, documents: GaussianPosterior) -> Floats:
+        """Return the divergences."""
+        return np.asarray(distances.kl(documents, query)[:, 0])
+
+    def vectors(self, documents: GaussianPosterior) -> NDArray[np.float32]:
+        """Return nothing: divergences are compared one by one."""
+        return np.empty((len(documents), 0), dtype=np.float32)
+
+
+class SameTopic:
+    """Log ratio of one topic to two, by a classifier."""
+
+    name = "same_topic"
+    metric: str | None = "cos"
+
+    def __init__(self, classifier: EvidenceClassifier) -> None:
+        self.classifier = classifier
+
+    def costs(self, query: GaussianPosterior, documents: GaussianPosterior) -> Floats:
+        """Return the log ratios, negative."""
+        ratios = self.classifier.same_topic_log_ratio(query, documents)
+        return np.asarray(-ratios[0])
+
+    def vectors(self, documents: GaussianPosterior) -> NDArray[np.float32]:
+        r"""Return what documents say of their topic's mean, in units of its spread.
+
+        That is :math:`B^{1/2} (I + \tilde P B)^{-1} \tilde h` with the spread B of
+        topics; their cosines rank nearly as the ratios do.
+        """
+        clf: Any = self.classifier
+        factors = clf._documents(documents)
+        within = clf._form(clf.covariance_, factors.observed)
+        centre = torch.from_numpy(clf.centre_).to(within)
+        linear, precision = centred_marginals(factors, within, centre)
+        between = clf._form(clf.between_covariance_, within)
+        if between.ndim == 1:
+            found = between.sqrt() * linear / (1 + between * precision)
+        else:
+            root = torch.linalg.cholesky(between)
+            inner = root.T @ precision @ root
+            inner.diagonal(dim1=1, dim2=2).add_(1.0)
+            side = (linear @ root).unsqueeze(2)
+            found = torch.linalg.solve(inner, side).squeeze(2)
+        return np.asarray(found.cpu().numpy(), dtype=np.float32)
+
+
+def make_measure(name: str, classifier: EvidenceClassifier | None) -> Measure:
+    """Return the measure called `name`; with a classifier it is the log ratio."""
+    if classifier is not None:
+        return SameTopic(classifier)
+    return KL() if name == "kl" else Wasserstein2()

@@ -1,0 +1,99 @@
+"""Approximate neighbours of vectors, by usearch."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from docsigma.exceptions import InputError
+
+# Neighbours that a vector is connected with: more find more, and take longer.
+CONNECTIVITY = 32
+# Vectors that are kept in view while one is added, and while one is looked for at the
+# least; a search keeps twice as many as it is asked for.
+EXPANSION_ADD = 128
+EXPANSION_SEARCH = 256
+
+
+def _usearch() -> Any:
+    try:
+        from usearch.index import Index
+    except ImportError as error:
+        raise InputError(
+            "approximate search needs usearch: pip install docsigma[search]"
+        ) from error
+    return Index
+
+
+class Neighbours:
+    """A graph of vectors that finds neighbours without looking at all of them.
+
+    Parameters
+    ----------
+    n_dimensions : int
+        Size of a vector.
+    metric : {"l2sq", "cos"}
+        What is near.
+    """
+
+    def __init__(self, n_dimensions: int, metric: str) -> None:
+        self._index: Any = _usearch()(
+            ndim=n_dimensions,
+            metric=metric,
+            dtype="f16",
+            connectivity=CONNECTIVITY,
+            expansion_add=EXPANSION_ADD,
+            expansion_search=EXPANSION_SEARCH,
+        )
+        # The file that the graph is mapped from, while it is not changed.
+        self._file: str | None = None
+
+    def add(self, keys: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+        """Add vectors under their keys."""
+        self._own()
+        if len(keys):
+            self._index.add(keys.astype(np.uint64), vectors)
+
+    def remove(self, keys: NDArray[np.int64]) -> None:
+        """Remove vectors."""
+        self._own()
+        if len(keys):
+            self._index.remove(keys.astype(np.uint64))
+
+    def search(self, vectors: NDArray[np.float32], n: int) -> list[NDArray[np.int64]]:
+        """Return the keys of some `n` near vectors for each of `vectors`."""
+        self._index.expansion_search = max(EXPANSION_SEARCH, 2 * n)
+        # One query at a time has its own kind of answer.
+        found = [self._index.search(vector, n) for vector in vectors]
+        return [match.keys.astype(np.int64) for match in found]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the graph to a file."""
+        self._index.save(os.fspath(path))
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], n_dimensions: int, metric: str
+    ) -> Neighbours:
+        """Map a file that :meth:`save` wrote into memory."""
+        found = cls(n_dimensions, metric)
+        try:
+            found._index.view(os.fspath(path))
+        except (RuntimeError, OSError) as error:
+            raise InputError(f"{path} is damaged: {error}") from error
+        if found._index.ndim != n_dimensions:
+            raise InputError(
+                f"{path} has vectors of {found._index.ndim} dimensions, "
+                f"{n_dimensions} were expected"
+            )
+        found._file = os.fspath(path)
+        return found
+
+    def _own(self) -> None:
+        """Read the graph into memory before it is changed."""
+        if self._file is not None:
+            self._index.load(self._file)
+            self._file = None

@@ -1,0 +1,101 @@
+"""From log ratios to probabilities that two documents are of one topic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.isotonic import IsotonicRegression
+
+from docsigma._array_checks import Floats
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from docsigma.classifiers import EvidenceClassifier
+    from docsigma.posterior import GaussianPosterior
+
+# Documents that are compared, and documents that each is compared with, at the most.
+LEFT = 500
+RIGHT = 4000
+# Labelled documents at the least, below which no probability is claimed.
+LEAST = 20
+# Points that the curve is kept at.
+KNOTS = 200
+
+
+@dataclass(frozen=True)
+class SameTopicCalibration:
+    """A rising curve from log ratios to probabilities, learned from labelled pairs.
+
+    The probability is that of a pair drawn at random from documents like those it was
+    learned from, given the pair's log ratio.
+
+    Attributes
+    ----------
+    log_ratios, probabilities : ndarray
+        The curve's points; between them it is a straight line.
+    """
+
+    log_ratios: Floats
+    probabilities: Floats
+
+    @classmethod
+    def fit(
+        cls,
+        classifier: EvidenceClassifier,
+        posterior: GaussianPosterior,
+        labels: Any,
+        random_state: int = 0,
+    ) -> SameTopicCalibration | None:
+        """Learn from pairs of labelled documents; None if there are too few.
+
+        Parameters
+        ----------
+        classifier : EvidenceClassifier
+            Gives the log ratios.
+        posterior : GaussianPosterior
+            Documents; best others than the classifier was trained on.
+        labels : sequence
+            Their labels, None where there is none.
+        random_state : int, default=0
+            Chooses the pairs where there are many.
+        """
+        names = np.asarray(list(labels), dtype=object)
+        if len(names) != len(posterior):
+            raise InputError(
+                f"there are {len(posterior)} documents but {len(names)} labels"
+            )
+        known = np.flatnonzero(np.array([name is not None for name in names]))
+        if len(known) < LEAST:
+            return None
+        known = np.random.default_rng(random_state).permutation(known)
+        left, right = known[:LEFT], known[:RIGHT]
+        ratios = classifier.same_topic_log_ratio(posterior[left], posterior[right])
+        same = names[left][:, None] == names[right][None, :]
+        others = left[:, None] != right[None, :]
+        return cls.of_pairs(ratios[others], same[others])
+
+    @classmethod
+    def of_pairs(cls, log_ratios: Floats, same: Any) -> SameTopicCalibration | None:
+        """Learn from the log ratios of pairs that are, or are not, of one topic.
+
+        None if all of them are, or none is.
+        """
+        same = np.asarray(same, dtype=np.float64)
+        if not 0 < same.mean() < 1:
+            return None
+        # As if one pair more of each kind had been seen: never quite sure.
+        least = 1 / (len(same) + 2)
+        curve = IsotonicRegression(y_min=least, y_max=1 - least)
+        curve.fit(log_ratios, same)
+        x, y = curve.X_thresholds_, curve.y_thresholds_
+        if len(x) > KNOTS:
+            chosen = np.unique(np.linspace(0, len(x) - 1, KNOTS).round().astype(int))
+            x, y = x[chosen], y[chosen]
+        return cls(np.asarray(x, np.float64), np.asarray(y, np.float64))
+
+    def predict(self, log_ratios: Any) -> Floats:
+        """Return the probability of one topic for each log ratio."""
+        found = np.interp(log_ratios, self.log_ratios, self.probabilities)
+        return np.asarray(found, dtype=np.float64)

@@ -1,0 +1,265 @@
+"""An index that takes texts, and says which words made a match."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from docsigma._files import read_json_object
+from docsigma.classifiers import EvidenceClassifier
+from docsigma.classifiers.counts_classifier import CountsClassifier
+from docsigma.exceptions import InputError
+from docsigma.models import load_model
+from docsigma.search._generations import current_generation, new_generation
+from docsigma.search.index import GaussianIndex, SearchResult
+from docsigma.text import as_texts
+
+if TYPE_CHECKING:
+    from docsigma.models._count_model import CountModel
+    from docsigma.posterior import GaussianPosterior
+
+EXCERPTS = "excerpts.json"
+# Words of the query that are named, per match, at the most.
+N_WORDS = 6
+
+
+@dataclass(frozen=True)
+class Match:
+    """A document that was found.
+
+    Attributes
+    ----------
+    id : str
+        Its name in the index.
+    label : str or None
+        Its label, if it has one.
+    score : float
+        Log ratio of one topic to two (greater is nearer), or a distance (less is).
+    probability : float or None
+        That it is of the query's topic, where the index is calibrated.
+    words : list of (str, float)
+        Words of the query that made the match, with their shares in how far the means
+        of the two point the same way; the strongest first.
+    excerpt : str or None
+        How the document begins, if the index keeps that.
+    """
+
+    id: str
+    label: str | None
+    score: float
+    probability: float | None
+    words: list[tuple[str, float]]
+    excerpt: str | None
+
+
+class DocumentIndex:
+    """A model, or a classifier with its model, and an index of what it embeds.
+
+    Parameters
+    ----------
+    embedder : BayesianSMM or CountsClassifier
+        Turns counts into Gaussians. A classifier of the kinds ``"hybrid"`` and
+        ``"evidence"`` makes the index rank by log ratios of one topic.
+    index : GaussianIndex, default=None
+        The Gaussians; by default an empty index with the default settings.
+
+    Examples
+    --------
+    >>> from docsigma import DocumentEmbedder
+    >>> texts = ["sun and rain", "rain and wind", "bread and salt", "salt and butter"]
+    >>> model = DocumentEmbedder(2, random_state=0).fit(texts * 5).model_
+    >>> index = DocumentIndex(model)
+    >>> index.add(texts)
+    >>> [match.excerpt for match in index.search(["wind and rain"], n=2)[0]]
+    ['rain and wind', 'sun and rain']
+    """
+
+    def __init__(
+        self,
+        embedder: CountModel | CountsClassifier,
+        index: GaussianIndex | None = None,
+    ) -> None:
+        self.embedder = embedder
+        self.index = GaussianIndex(evidence_of(embedder)) if index is None else index
+        self._excerpts: dict[str, str] = {}
+
+    @property
+    def model(self) -> CountModel:
+        """The model that embeds."""
+        found = self.embedder
+        return found.model if isinstance(found, CountsClassifier) else found
+
+    def count(self, texts: Iterable[object]) -> Any:
+        """Count texts by the words of the model."""
+        words = self.model.vocabulary_
+        if words is None:
+            raise InputError("the model does not know its words: it embeds no texts")
+        return words.count(as_texts(texts)).counts
+
+    def embed(self, counts: Any) -> GaussianPosterior:
+        """Return the Gaussians of documents, along the axes of the index."""
+        if self.model.gives_points:
+            kind = type(self.model).__name__
+            raise InputError(f"an index needs Gaussians, and {kind} gives points")
+        if isinstance(self.embedder, CountsClassifier):
+            found: Any = self.embedder.embed(counts)
+        else:
+            found = self.embedder.posterior(counts)
+        gaussians: GaussianPosterior = found
+        return gaussians
+
+    def add(
+        self,
+        texts: Iterable[object],
+        ids: Sequence[str] | None = None,
+        labels: Sequence[str | None] | None = None,
+        *,
+        excerpt: int = 120,
+    ) -> None:
+        """Embed texts and add them; keep so many characters of each to show."""
+        given = as_texts(texts)
+        self.add_counts(self.count(given), ids, labels, given, excerpt=excerpt)
+
+    def add_counts(
+        self,
+        counts: Any,
+        ids: Sequence[str] | None = None,
+        labels: Sequence[str | None] | None = None,
+        texts: Sequence[str] | None = None,
+        *,
+        excerpt: int = 120,
+    ) -> None:
+        """Add documents that are counted already; as :meth:`add`."""
+        before = len(self.index)
+        self.index.add(self.embed(counts), ids, labels)
+        if texts is not None and excerpt > 0:
+            names = self.index.ids[before:]
+            begins = (" ".join(text[: 4 * excerpt].split())[:excerpt] for text in texts)
+            self._excerpts |= dict(zip(names, begins, strict=True))
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove documents by their ids."""
+        self.index.remove(ids)
+        for name in ids:
+            self._excerpts.pop(name, None)
+
+    def search(
+        self, texts: Iterable[object], n: int = 10, **filters: Any
+    ) -> list[list[Match]]:
+        """Return the documents most like each text, best first.
+
+        `filters` are those of :meth:`GaussianIndex.search`. A text without a known word
+        finds nothing.
+        """
+        counts = self.count(texts)
+        return self.search_posterior(counts, self.embed(counts), n, **filters)
+
+    def search_posterior(
+        self, counts: Any, posterior: GaussianPosterior, n: int = 10, **filters: Any
+    ) -> list[list[Match]]:
+        """Return matches of texts that are counted and embedded already."""
+        found = self.index.search(posterior, n, **filters)
+        silent = posterior.require_tokens() == 0
+        return [
+            []
+            if silent[row]
+            else self._matches(counts[row], posterior[row], found[row])
+            for row in range(len(found))
+        ]
+
+    def _matches(
+        self, counts: Any, query: GaussianPosterior, found: SearchResult
+    ) -> list[Match]:
+        words = self._words(counts, query, found.rows)
+        probabilities: Any = found.probabilities
+        return [
+            Match(
+                name,
+                found.labels[i],
+                float(found.scores[i]),
+                None if probabilities is None else float(probabilities[i]),
+                words[i],
+                self._excerpts.get(name),
+            )
+            for i, name in enumerate(found.ids)
+        ]
+
+    def _words(
+        self, counts: Any, query: GaussianPosterior, rows: Any
+    ) -> list[list[tuple[str, float]]]:
+        r"""Return the query's words that point to each document.
+
+        The query's mean is nearly :math:`\Gamma^{-1} \sum_i x_i (t_i - \bar t)`, so
+        that its product with a document's mean is a sum over its words; with a
+        classifier dimensions count by how far they tell topics apart.
+        """
+        if not len(rows):
+            return []
+        model: Any = self.embedder
+        if isinstance(model, CountsClassifier):
+            model = model._embedding
+        assert self.model.vocabulary_ is not None
+        names, classifier = self.model.vocabulary_.words, self.index.classifier
+        loadings = model.components_.astype(np.float64)
+        unigram = np.exp(self.model.training_log_unigram_)
+        away = loadings[:, counts.indices] - (loadings @ unigram)[:, None]
+        documents = self.index.posterior(rows).mean.astype(np.float64)
+        prior = query.require_prior()
+        weight = query.variance[0].astype(np.float64)
+        if classifier is not None:
+            between = np.diagonal(classifier.between_covariance_)
+            weight = weight * between / np.diagonal(classifier.covariance_)
+        amounts = ((documents - prior.mean) * weight) @ away * counts.data
+        totals = np.abs(amounts).sum(axis=1, keepdims=True)
+        shares = amounts / np.maximum(totals, np.finfo(np.float64).tiny)
+        result = []
+        for row in shares:
+            order = np.argsort(-row, kind="stable")[:N_WORDS]
+            chosen = [(names[counts.indices[i]], float(row[i])) for i in order]
+            result.append([(word, share) for word, share in chosen if share > 0])
+        return result
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write model and index to a folder; a killed save leaves what was there."""
+        config: dict[str, Any] = {}
+        with new_generation(folder, config) as files:
+            self.index.write(files, config)
+            (files / EXCERPTS).write_text(json.dumps(self._excerpts), "utf-8")
+            self.embedder.save(files / "model")
+            classified = isinstance(self.embedder, CountsClassifier)
+            config["embedder"] = "classifier" if classified else "model"
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Read what :meth:`save` wrote, arrays mapped into memory; no code is run."""
+        files, config = current_generation(folder)
+        if config.get("embedder") not in ("model", "classifier"):
+            raise InputError(f"the index in {folder} has no model: it takes no texts")
+        load: Any = load_model
+        if config["embedder"] == "classifier":
+            load = CountsClassifier.load
+        found = cls(load(files / "model"), GaussianIndex.read(files, config))
+        path = Path(files) / EXCERPTS
+        found._excerpts = read_json_object(path, f"the index has no {EXCERPTS}")
+        return found
+
+
+def evidence_of(embedder: Any) -> EvidenceClassifier | None:
+    """Return what gives log ratios of one topic; None for a model alone."""
+    if not isinstance(embedder, CountsClassifier):
+        return None
+    found = embedder.classifier
+    if embedder.kind == "hybrid":
+        found = found.score_
+    if not isinstance(found, EvidenceClassifier):
+        raise InputError(
+            f"the classifier {embedder.kind} has no ratios of one topic: train the "
+            "kind hybrid or evidence, on a model that gives Gaussians"
+        )
+    return found

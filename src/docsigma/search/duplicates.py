@@ -1,0 +1,152 @@
+"""Documents that are nearly the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+from sklearn.neighbors import NearestNeighbors
+
+from docsigma.exceptions import InputError
+from docsigma.search._measures import Wasserstein2
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from docsigma.posterior import GaussianPosterior
+
+# Documents whose words are compared with those of each document.
+NEIGHBOURS = 20
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """Pairs of documents that are nearly the same, and the groups they make.
+
+    Attributes
+    ----------
+    pairs : ndarray of shape (n_pairs, 2)
+        Rows of documents, the first before the second.
+    similarities : ndarray of shape (n_pairs,)
+        The share of words that both have: 1 for the same words.
+    groups : ndarray of shape (n_documents,)
+        The number of each document's group, -1 for a document without a duplicate.
+    """
+
+    pairs: NDArray[np.intp]
+    similarities: NDArray[np.float64]
+    groups: NDArray[np.intp]
+
+    @property
+    def extra(self) -> NDArray[np.intp]:
+        """Documents that can go if one of each group stays, the first."""
+        members = np.flatnonzero(self.groups >= 0)
+        _, first = np.unique(self.groups[members], return_index=True)
+        return np.delete(members, first)
+
+
+def find_duplicates(
+    posterior: GaussianPosterior,
+    counts: Any,
+    threshold: float = 0.8,
+    n_neighbours: int = NEIGHBOURS,
+) -> Duplicates:
+    r"""Find documents that have nearly the same words.
+
+    Neighbours by Wasserstein-2 distance are candidates; of those, pairs count whose
+    words overlap, :math:`\sum_i \min(x_i, y_i) / \sum_i \max(x_i, y_i)`, by
+    `threshold` or more. Documents without known words are no duplicates of anything.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        Of the documents, diagonal.
+    counts : sparse matrix of shape (n_documents, n_features)
+        Their words.
+    threshold : float, default=0.8
+        Least overlap.
+    n_neighbours : int, default=20
+        Candidates per document. Documents of the very same words are one candidate.
+    """
+    if not 0 < threshold <= 1:
+        raise InputError(f"`threshold` must be above 0 and at most 1, got {threshold}")
+    counts = sp.csr_matrix(counts)
+    if len(posterior) != counts.shape[0]:
+        raise InputError(
+            f"there are {len(posterior)} posteriors but counts of {counts.shape[0]} "
+            "documents"
+        )
+    counts.sum_duplicates()
+    firsts, copies = _same_words(counts)
+    found: list[tuple[int, int, float]] = [(a, b, 1.0) for a, b in copies]
+    found += _overlapping(posterior, counts, firsts, threshold, n_neighbours)
+    found.sort()
+    pairs = np.array([pair[:2] for pair in found], dtype=np.intp).reshape(-1, 2)
+    return Duplicates(
+        pairs,
+        np.array([similarity for *_, similarity in found], dtype=np.float64),
+        _groups(pairs, len(posterior)),
+    )
+
+
+def _same_words(
+    counts: sp.csr_matrix,
+) -> tuple[NDArray[np.intp], list[tuple[int, int]]]:
+    """Return the first document of each set of words, and pairs with a later one."""
+    seen: dict[bytes, int] = {}
+    copies = []
+    for row in range(counts.shape[0]):
+        some = slice(counts.indptr[row], counts.indptr[row + 1])
+        key = counts.indices[some].tobytes() + b"|" + counts.data[some].tobytes()
+        if some.start == some.stop:
+            continue
+        if key in seen:
+            copies.append((seen[key], row))
+        else:
+            seen[key] = row
+    return np.array(list(seen.values()), dtype=np.intp), copies
+
+
+def _overlapping(
+    posterior: GaussianPosterior,
+    counts: sp.csr_matrix,
+    rows: NDArray[np.intp],
+    threshold: float,
+    n_neighbours: int,
+) -> list[tuple[int, int, float]]:
+    if len(rows) < 2:
+        return []
+    vectors = Wasserstein2().vectors(posterior[rows])
+    near = NearestNeighbors(n_neighbors=min(n_neighbours + 1, len(rows)))
+    neighbours = near.fit(vectors).kneighbors(vectors, return_distance=False)
+    left = np.repeat(rows, neighbours.shape[1])
+    right = rows[neighbours.ravel()]
+    pairs = np.unique(np.sort(np.stack([left, right], axis=1), axis=1), axis=0)
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    totals = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+    found = []
+    for start in range(0, len(pairs), 4096):
+        some = pairs[start : start + 4096]
+        shared = counts[some[:, 0]].minimum(counts[some[:, 1]]).sum(axis=1)
+        common = np.asarray(shared, dtype=np.float64).ravel()
+        overlap = common / (totals[some].sum(axis=1) - common)
+        found += [
+            (int(a), int(b), float(similarity))
+            for (a, b), similarity in zip(some, overlap, strict=True)
+            if similarity >= threshold
+        ]
+    return found
+
+
+def _groups(pairs: NDArray[np.intp], n_documents: int) -> NDArray[np.intp]:
+    graph = sp.coo_matrix(
+        (np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n_documents,) * 2
+    )
+    _, members = connected_components(graph, directed=False)
+    groups = np.full(n_documents, -1, dtype=np.intp)
+    inside = np.unique(pairs)
+    groups[inside] = np.unique(members[inside], return_inverse=True)[1]
+    return groups

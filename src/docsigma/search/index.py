@@ -1,0 +1,377 @@
+"""An index of documents as Gaussians."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from docsigma._array_checks import Floats, check_choice
+from docsigma.exceptions import InputError
+from docsigma.posterior import GaussianPosterior
+from docsigma.search import _files
+from docsigma.search._generations import current_generation, new_generation
+from docsigma.search._measures import make_measure
+from docsigma.search._neighbours import Neighbours
+from docsigma.search.calibration import SameTopicCalibration
+
+if TYPE_CHECKING:
+    from docsigma.classifiers import EvidenceClassifier
+    from docsigma.gaussian_prior import GaussianPrior
+
+METRICS = ("wasserstein2", "kl")
+# Candidates that are ranked exactly, per query, at the least.
+CANDIDATES = 1000
+# Up to this many documents every one is compared; a graph of neighbours pays above.
+EXACT = 10_000
+# Documents that are compared with a query at once.
+BLOCK = 8192
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What was found for one query, the best first.
+
+    Attributes
+    ----------
+    ids : list of str
+        The documents.
+    labels : list of str or None
+        Their labels.
+    scores : ndarray
+        Distances or divergences, least first; with a classifier log ratios of one topic
+        to two, greatest first.
+    probabilities : ndarray or None
+        Of being of the query's topic, where the index is calibrated.
+    rows : ndarray of int
+        Places in the index.
+    """
+
+    ids: list[str]
+    labels: list[str | None]
+    scores: Floats
+    probabilities: Floats | None
+    rows: NDArray[np.intp]
+
+
+class GaussianIndex:
+    """Documents as Gaussians, looked up by how alike they are.
+
+    Parameters
+    ----------
+    classifier : EvidenceClassifier, default=None
+        Ranks by the log ratio of one topic to two, which knows how sure documents are.
+    metric : {"wasserstein2", "kl"}, default="wasserstein2"
+        What ranks without a classifier. KL(document || query) has no approximation.
+    approximate : bool, default=None
+        Whether neighbours are found by usearch and only some candidates ranked exactly;
+        None: if there are more than 10 000 documents and usearch is installed.
+    n_candidates : int, default=1000
+        How many candidates.
+
+    Attributes
+    ----------
+    calibration : SameTopicCalibration or None
+        Makes probabilities of log ratios; :meth:`calibrate` learns it.
+
+    Examples
+    --------
+    >>> q = GaussianPosterior([[0.0], [1.0], [5.0]], [[0.1], [0.1], [0.1]])
+    >>> index = GaussianIndex()
+    >>> index.add(q, ["a", "b", "c"])
+    >>> index.search(q[:1], n=2)[0].ids
+    ['a', 'b']
+    """
+
+    def __init__(
+        self,
+        classifier: EvidenceClassifier | None = None,
+        *,
+        metric: str = "wasserstein2",
+        approximate: bool | None = None,
+        n_candidates: int = CANDIDATES,
+    ) -> None:
+        check_choice("metric", metric, METRICS)
+        self.classifier = classifier
+        self._measure = make_measure(metric, classifier)
+        if approximate and self._measure.metric is None:
+            raise InputError("`metric`='kl' has no approximate search")
+        if n_candidates < 1:
+            raise InputError(f"`n_candidates` must be 1 or more, got {n_candidates}")
+        self.approximate = approximate
+        self.n_candidates = n_candidates
+        self.calibration: SameTopicCalibration | None = None
+        self._arrays: dict[str, NDArray[Any]] = {}
+        self._prior: GaussianPrior | None = None
+        self.model_digest: str | None = None
+        self.ids: list[str] = []
+        self.labels: list[str | None] = []
+        self._places: dict[str, int] | None = None
+        self._neighbours: Neighbours | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        how = "exact" if self._neighbours is None else "approximate"
+        return f"GaussianIndex({len(self)} documents, {self.metric}, {how})"
+
+    @property
+    def metric(self) -> str:
+        """What ranks: wasserstein2, kl or same_topic."""
+        return self._measure.name
+
+    def posterior(self, rows: Any = slice(None)) -> GaussianPosterior:
+        """Return the Gaussians of some rows, by default of all."""
+        arrays = {name: a[rows] for name, a in self._arrays.items() if name != "keys"}
+        return GaussianPosterior(
+            **arrays, prior=self._prior, model_digest=self.model_digest
+        )
+
+    def add(
+        self,
+        posterior: GaussianPosterior,
+        ids: Sequence[str] | None = None,
+        labels: Sequence[str | None] | None = None,
+    ) -> None:
+        """Add documents.
+
+        Parameters
+        ----------
+        posterior : GaussianPosterior
+            Diagonal, and of the same model as those that are here.
+        ids : sequence of str, default=None
+            Names that no other document has; by default numbers, as strings.
+        labels : sequence of str or None, default=None
+            Labels, None where there is none.
+        """
+        first = int(self._arrays["keys"][-1]) + 1 if len(self) else 0
+        keys = np.arange(first, first + len(posterior))
+        names = [str(key) for key in keys] if ids is None else [str(i) for i in ids]
+        found: list[str | None] = [None] * len(posterior)
+        if labels is not None:
+            found = list(labels)
+        for what, values in (("ids", names), ("labels", found)):
+            if len(values) != len(posterior):
+                raise InputError(
+                    f"there are {len(posterior)} documents but {len(values)} `{what}`"
+                )
+        self._check(posterior)
+        seen = set(self.ids)
+        for name in names:
+            if name in seen:
+                raise InputError(f"the index has a document {name!r} already")
+            seen.add(name)
+        new: dict[str, NDArray[Any]] = {
+            "keys": keys,
+            "mean": posterior.mean.astype(np.float32),
+            "variance": posterior.variance.astype(np.float32),
+        }
+        if posterior.n_tokens is not None:
+            new["n_tokens"] = posterior.n_tokens
+        if len(self) and set(new) != set(self._arrays):
+            raise InputError("all documents carry numbers of tokens, or none does")
+        had = self._arrays
+        self._arrays = (
+            {name: np.concatenate([had[name], new[name]]) for name in new}
+            if len(self)
+            else new
+        )
+        self._prior, self.model_digest = posterior.prior, posterior.model_digest
+        self.ids, self.labels, self._places = (
+            self.ids + names,
+            self.labels + found,
+            None,
+        )
+        if self._neighbours is not None:
+            self._neighbours.add(keys, self._measure.vectors(posterior))
+        elif self._wants_neighbours():
+            self._connect()
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove documents by their ids."""
+        rows = np.array(sorted({self.row(name) for name in ids}), dtype=np.intp)
+        if self._neighbours is not None:
+            self._neighbours.remove(self._arrays["keys"][rows])
+        kept = np.delete(np.arange(len(self)), rows)
+        self._arrays = {name: array[kept] for name, array in self._arrays.items()}
+        self.ids = [self.ids[row] for row in kept]
+        self.labels = [self.labels[row] for row in kept]
+        self._places = None
+
+    def row(self, name: str) -> int:
+        """Return the place of the document with this id."""
+        if self._places is None:
+            self._places = {known: row for row, known in enumerate(self.ids)}
+        if name not in self._places:
+            raise InputError(f"the index has no document {name!r}")
+        return self._places[name]
+
+    def calibrate(
+        self,
+        posterior: GaussianPosterior | None = None,
+        labels: Sequence[str | None] | None = None,
+    ) -> Self:
+        """Learn probabilities of one topic from labelled documents.
+
+        By default from those of the index; with too few labels, none is claimed.
+        """
+        if self.classifier is None:
+            raise InputError("probabilities of one topic need a `classifier`")
+        if posterior is None:
+            posterior, labels = self.posterior(), self.labels
+        self.calibration = SameTopicCalibration.fit(
+            self.classifier, posterior, [] if labels is None else labels
+        )
+        return self
+
+    def search(
+        self,
+        posterior: GaussianPosterior,
+        n: int = 10,
+        *,
+        labels: Sequence[str] | None = None,
+        max_total_variance: float | None = None,
+        exact: bool = False,
+    ) -> list[SearchResult]:
+        """Return the documents most like each query.
+
+        Parameters
+        ----------
+        posterior : GaussianPosterior
+            Queries, of the same model as the index.
+        n : int, default=10
+            How many documents per query.
+        labels : sequence of str, default=None
+            Only documents with one of these labels.
+        max_total_variance : float, default=None
+            Only documents that are at least this certain.
+        exact : bool, default=False
+            Compare every document, whatever the index would do.
+        """
+        if n < 1:
+            raise InputError(f"`n` must be 1 or more, got {n}")
+        self._check(posterior, "queries")
+        allowed = self._allowed(labels, max_total_variance)
+        lists = self._candidates(posterior, n, allowed, exact)
+        return [self._rank(posterior[i], rows, n) for i, rows in enumerate(lists)]
+
+    def _allowed(
+        self, labels: Sequence[str] | None, max_total_variance: float | None
+    ) -> NDArray[np.bool_] | None:
+        if labels is None and max_total_variance is None:
+            return None
+        allowed = np.ones(len(self), dtype=bool)
+        if labels is not None:
+            wanted = set(labels)
+            allowed &= np.array([label in wanted for label in self.labels], dtype=bool)
+        if max_total_variance is not None and len(self):
+            total = self._arrays["variance"].sum(axis=1, dtype=np.float64)
+            allowed &= total <= max_total_variance
+        return allowed
+
+    def _candidates(
+        self,
+        queries: GaussianPosterior,
+        n: int,
+        allowed: NDArray[np.bool_] | None,
+        exact: bool,
+    ) -> list[NDArray[np.intp]]:
+        """Return the rows to compare with each query."""
+        passing = len(self) if allowed is None else int(allowed.sum())
+        wanted = max(self.n_candidates, 10 * n)
+        if exact or self._neighbours is None or passing <= max(EXACT, wanted):
+            every = np.arange(len(self)) if allowed is None else np.flatnonzero(allowed)
+            return [every] * len(queries)
+        # A filter lets this share through: as many more candidates are looked at.
+        count = min(len(self), int(np.ceil(wanted * len(self) / passing)))
+        found = self._neighbours.search(self._measure.vectors(queries), count)
+        rows = [np.searchsorted(self._arrays["keys"], keys) for keys in found]
+        return rows if allowed is None else [r[allowed[r]] for r in rows]
+
+    def _rank(
+        self, query: GaussianPosterior, rows: NDArray[np.intp], n: int
+    ) -> SearchResult:
+        parts = [rows[i : i + BLOCK] for i in range(0, len(rows), BLOCK)]
+        costs = [self._measure.costs(query, self.posterior(part)) for part in parts]
+        cost = np.concatenate(costs) if costs else np.empty(0)
+        best = np.argsort(cost, kind="stable")[:n]
+        chosen, probabilities = rows[best], None
+        scores = -cost[best] if self.classifier is not None else cost[best]
+        if self.calibration is not None:
+            probabilities = self.calibration.predict(scores)
+        return SearchResult(
+            [self.ids[row] for row in chosen],
+            [self.labels[row] for row in chosen],
+            scores,
+            probabilities,
+            chosen,
+        )
+
+    def _check(self, posterior: GaussianPosterior, what: str = "documents") -> None:
+        """Refuse posteriors of another model, or that cannot be compared."""
+        if posterior.covariance is not None:
+            raise InputError(
+                f"the index takes diagonal covariances, the {what} have others"
+            )
+        if self.classifier is not None:
+            posterior.require_prior()
+        if not len(self):
+            return
+        size = self._arrays["mean"].shape[1]
+        if posterior.n_components != size:
+            raise InputError(
+                f"the {what} have {posterior.n_components} components, the index {size}"
+            )
+        if posterior.model_digest != self.model_digest:
+            own, other = self.model_digest, posterior.model_digest
+            raise InputError(
+                f"the {what} were made by another model ({_short(other)}) than the "
+                f"index ({_short(own)})"
+            )
+
+    def _wants_neighbours(self) -> bool:
+        if self.approximate is not None or self._measure.metric is None:
+            return bool(self.approximate)
+        return len(self) > EXACT and importlib.util.find_spec("usearch") is not None
+
+    def _connect(self) -> None:
+        """Build the graph of neighbours."""
+        assert self._measure.metric is not None
+        parts = range(0, len(self), BLOCK)
+        vectors = [
+            self._measure.vectors(self.posterior(slice(i, i + BLOCK))) for i in parts
+        ]
+        together = np.concatenate(vectors)
+        self._neighbours = Neighbours(together.shape[1], self._measure.metric)
+        self._neighbours.add(self._arrays["keys"], together)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the index to a folder; a save that is killed leaves what was there."""
+        config: dict[str, Any] = {}
+        with new_generation(folder, config) as files:
+            self.write(files, config)
+
+    def write(self, files: Path, config: dict[str, Any]) -> None:
+        """Write the files of the index, and what describes them to `config`."""
+        _files.write_index(self, files, config)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Map what :meth:`save` wrote into memory; no code is run."""
+        return cls.read(*current_generation(folder))
+
+    @classmethod
+    def read(cls, files: Path, config: dict[str, Any]) -> Self:
+        """Read what :meth:`write` wrote."""
+        return _files.read_index(cls, files, config)
+
+
+def _short(digest: str | None) -> str:
+    return "unknown" if digest is None else digest[:8]

@@ -1,0 +1,3 @@
+"""The REST service."""
+
+from __future__ import annotations

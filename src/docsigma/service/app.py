@@ -1,0 +1,232 @@
+"""The service, put together.
+
+:func:`make_app` is the factory: it returns a FastAPI application that others may add
+routes (``app.include_router``) and files (``app.mount``) to; ``app.state.engine``
+computes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from fastapi.staticfiles import StaticFiles
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from starlette.exceptions import HTTPException
+
+from docsigma import __version__
+from docsigma.exceptions import InputError
+from docsigma.service import schemas
+from docsigma.service.batcher import BusyError
+from docsigma.service.guard import Guard
+from docsigma.service.settings import ServiceSettings
+
+if TYPE_CHECKING:
+    from docsigma.service.engine import Engine
+
+STATIC = Path(__file__).parent / "static"
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    401: {"model": schemas.Problem, "description": "No valid key"},
+    413: {"model": schemas.Problem, "description": "Too large"},
+    422: {"model": schemas.Problem, "description": "Wrong input, in one sentence"},
+    503: {"model": schemas.Problem, "description": "Busy, or it took too long"},
+}
+_ABSENT: dict[int | str, dict[str, Any]] = {
+    404: {"model": schemas.Problem, "description": "The server has none"}
+}
+
+
+def make_app(engine: Engine, settings: ServiceSettings | None = None) -> FastAPI:
+    """Return the application that serves what `engine` computes."""
+    settings = settings or ServiceSettings()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        engine.open(settings)
+        app.state.ready = True
+        yield
+        app.state.ready = False
+        engine.close()
+
+    app = FastAPI(
+        title="docsigma",
+        version=__version__,
+        summary="Document embeddings with their uncertainties.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.state.engine, app.state.settings, app.state.ready = engine, settings, False
+    _add_problems(app)
+    _add_state(app, engine, settings)
+    _add_documents(app, engine, settings)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    return app
+
+
+def _json(value: Any) -> Response:
+    return Response(json.dumps(value), media_type="application/json")
+
+
+def _add_documents(app: FastAPI, engine: Engine, settings: ServiceSettings) -> None:
+    def checked(given: schemas.Texts) -> list[str]:
+        if len(given.texts) > settings.max_documents:
+            raise InputError(
+                f"`texts` has {len(given.texts)} documents, at most "
+                f"{settings.max_documents} are allowed"
+            )
+        return given.texts
+
+    def require(found: object, option: str) -> None:
+        if found is None:
+            what = option.removeprefix("--")
+            raise HTTPException(
+                404, f"this server has no {what}: start it with {option}"
+            )
+
+    @app.post("/embed", response_model=schemas.Embeddings, responses=_PROBLEMS)
+    async def embed(given: schemas.Texts) -> Response:
+        """Return the Gaussian of each document."""
+        found = await engine.embed(checked(given))
+        return _json({"model": engine.model.digest, "documents": found})
+
+    @app.post(
+        "/classify",
+        response_model=schemas.Classifications,
+        responses=_PROBLEMS | _ABSENT,
+    )
+    async def classify(given: schemas.Texts) -> Response:
+        """Return the label of each document, and how sure it is."""
+        require(engine.classifier, "--classifier")
+        return _json({"documents": await engine.classify(checked(given))})
+
+    @app.post("/search", response_model=schemas.Matches, responses=_PROBLEMS | _ABSENT)
+    async def search(given: schemas.SearchRequest) -> Response:
+        """Return the documents of the index that are most like each text."""
+        require(engine.index, "--index")
+        assert engine.index is not None
+        filters = {
+            "labels": given.labels,
+            "max_total_variance": given.max_total_variance,
+        }
+        found = await engine.search(checked(given), given.n, filters)
+        return _json({"metric": engine.index.index.metric, "matches": found})
+
+    @app.get("/topics", response_model=schemas.Topics, responses=_PROBLEMS)
+    def topics(
+        words: int = Query(8, ge=1, le=100, description="Words per end."),
+    ) -> Response:
+        """Return what the dimensions of the model are about."""
+        return _json({"dimensions": engine.topics(words)})
+
+
+def _add_state(app: FastAPI, engine: Engine, settings: ServiceSettings) -> None:
+    registry = CollectorRegistry()
+    requests = Counter(
+        "docsigma_requests", "Requests", ["path", "status"], registry=registry
+    )
+    seconds = Histogram(
+        "docsigma_request_seconds", "Time of requests", ["path"], registry=registry
+    )
+    batches = Histogram(
+        "docsigma_batch_documents",
+        "Documents worked on together",
+        buckets=[2.0**power for power in range(11)],
+        registry=registry,
+    )
+    engine.on_batch = batches.observe
+
+    def observe(path: str, status: int, elapsed: float) -> None:
+        # Only paths that exist: others would fill the memory.
+        known = {getattr(route, "path", "") for route in app.routes}
+        name = path if path in known else "other"
+        requests.labels(name, str(status)).inc()
+        seconds.labels(name).observe(elapsed)
+
+    app.add_middleware(Guard, settings=settings, observe=observe)
+
+    @app.get("/health", response_model=schemas.State)
+    async def health() -> dict[str, str]:
+        """Whether the process answers."""
+        return {"status": "ok"}
+
+    @app.get(
+        "/ready",
+        response_model=schemas.State,
+        responses={503: {"model": schemas.State, "description": "Not yet"}},
+    )
+    async def ready() -> JSONResponse:
+        """Whether requests are taken."""
+        is_ready = app.state.ready
+        status = {"status": "ready" if is_ready else "not ready"}
+        return JSONResponse(status, 200 if is_ready else 503)
+
+    @app.get(
+        "/metrics",
+        response_class=PlainTextResponse,
+        responses={401: _PROBLEMS[401]},
+    )
+    async def metrics() -> Response:
+        """Return counters, as Prometheus reads them."""
+        return Response(generate_latest(registry), media_type="text/plain")
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return get_swagger_ui_html(
+            openapi_url="openapi.json",
+            title="docsigma",
+            swagger_js_url="static/swagger-ui-bundle.js",
+            swagger_css_url="static/swagger-ui.css",
+            swagger_favicon_url="data:,",
+            # No validator outside is asked.
+            swagger_ui_parameters={"validatorUrl": None},
+        )
+
+
+def _add_problems(app: FastAPI) -> None:
+    """Answer every error with one sentence, and no trace."""
+
+    def problem(status: int, sentence: str, **headers: str) -> JSONResponse:
+        return JSONResponse({"detail": sentence}, status, headers=headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        return problem(422, _sentence(error.errors()[0]))
+
+    @app.exception_handler(InputError)
+    async def wrong(_: Request, error: InputError) -> JSONResponse:
+        return problem(422, str(error))
+
+    @app.exception_handler(BusyError)
+    async def busy(_: Request, __: BusyError) -> JSONResponse:
+        sentence = "the server is busy: try again in a second"
+        return problem(503, sentence, **{"Retry-After": "1"})
+
+    @app.exception_handler(HTTPException)
+    async def other(_: Request, error: HTTPException) -> JSONResponse:
+        # What FastAPI says of a body that is no text at all.
+        if error.status_code == 400:
+            return problem(422, "the body of the request is not JSON")
+        return problem(error.status_code, str(error.detail), **(error.headers or {}))
+
+    @app.exception_handler(Exception)
+    async def failed(_: Request, __: Exception) -> JSONResponse:
+        return problem(500, "the server failed; its log says why")
+
+
+def _sentence(error: Any) -> str:
+    """Return what pydantic found, as one sentence that names the place."""
+    kind, place = error.get("type"), [str(part) for part in error.get("loc", ())]
+    if kind == "json_invalid":
+        return "the body of the request is not JSON"
+    name = ".".join(part for part in place if part not in ("body", "query"))
+    where = f"`{name}`" if name else "the body of the request"
+    message = str(error.get("msg", "is wrong"))
+    return f"{where}: {message[:1].lower()}{message[1:]}"

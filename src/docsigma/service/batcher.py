@@ -1,0 +1,107 @@
+"""Requests that arrive together are worked on together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+Answer = TypeVar("Answer")
+
+
+class BusyError(Exception):
+    """More documents wait than may."""
+
+
+@dataclass
+class _Request:
+    texts: list[str]
+    answer: asyncio.Future[Any] = field(repr=False)
+
+
+class Batcher(Generic[Answer]):
+    """Collects texts while others are worked on, and works on them as one batch.
+
+    Nothing waits for a batch to fill: the first request of an idle server goes ahead at
+    once, and those that come meanwhile make the next batch.
+
+    Parameters
+    ----------
+    work : callable
+        From the texts of a batch to one answer per text; runs in `executor`.
+    executor : Executor
+        Of one thread, which batchers share.
+    max_batch : int
+        Texts of a batch at the most, unless one request has more.
+    max_waiting : int
+        Texts that may wait.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[list[str]], list[Answer]],
+        executor: Executor,
+        max_batch: int,
+        max_waiting: int,
+    ) -> None:
+        self._work = work
+        self._executor = executor
+        self._max_batch = max_batch
+        self._max_waiting = max_waiting
+        self._waiting: list[_Request] = []
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def n_waiting(self) -> int:
+        """Texts that wait for their turn."""
+        return sum(len(request.texts) for request in self._waiting)
+
+    async def __call__(self, texts: list[str]) -> list[Answer]:
+        """Return the answers to some texts, in their order."""
+        if not texts:
+            return []
+        if self.n_waiting + len(texts) > self._max_waiting:
+            raise BusyError
+        request = _Request(texts, asyncio.get_running_loop().create_future())
+        self._waiting.append(request)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._drain())
+        found: list[Answer] = await request.answer
+        return found
+
+    async def _drain(self) -> None:
+        loop = asyncio.get_running_loop()
+        while batch := self._next_batch():
+            texts = [text for request in batch for text in request.texts]
+            try:
+                answers = await loop.run_in_executor(self._executor, self._work, texts)
+            except Exception as error:
+                for request in batch:
+                    if not request.answer.done():
+                        request.answer.set_exception(error)
+                continue
+            start = 0
+            for request in batch:
+                end = start + len(request.texts)
+                if not request.answer.done():
+                    request.answer.set_result(answers[start:end])
+                start = end
+
+    def _next_batch(self) -> list[_Request]:
+        batch: list[_Request] = []
+        size = 0
+        while self._waiting:
+            request = self._waiting[0]
+            if request.answer.done():
+                # Its client has hung up.
+                self._waiting.pop(0)
+                continue
+            if batch and size + len(request.texts) > self._max_batch:
+                break
+            batch.append(self._waiting.pop(0))
+            size += len(request.texts)
+        return batch

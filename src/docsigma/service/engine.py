@@ -1,0 +1,184 @@
+"""What the service computes, apart from how it is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from docsigma.classifiers.counts_classifier import CountsClassifier
+from docsigma.exceptions import InputError
+from docsigma.models._subspace_model import SubspaceModel
+from docsigma.models.topics import describe_dimensions
+from docsigma.service.batcher import Batcher
+
+if TYPE_CHECKING:
+    from docsigma.models._count_model import CountModel
+    from docsigma.search import DocumentIndex
+    from docsigma.service.settings import ServiceSettings
+
+
+class Engine:
+    """A model, and a classifier and an index where there are any.
+
+    One thread computes, so that requests do not fight over the processors.
+
+    Parameters
+    ----------
+    model : CountModel
+        Embeds; it must know its words.
+    classifier : CountsClassifier, default=None
+        Classifies.
+    index : DocumentIndex, default=None
+        Searches; it has a model of its own.
+    """
+
+    def __init__(
+        self,
+        model: CountModel,
+        classifier: CountsClassifier | None = None,
+        index: DocumentIndex | None = None,
+    ) -> None:
+        for what, found in (
+            ("model", model),
+            ("classifier", None if classifier is None else classifier.model),
+        ):
+            if found is not None and found.vocabulary_ is None:
+                raise InputError(
+                    f"the {what} does not know its words: it takes no texts"
+                )
+        self.model, self.classifier, self.index = model, classifier, index
+        # Called with the size of each batch.
+        self.on_batch: Callable[[int], object] = _ignore
+
+    def open(self, settings: ServiceSettings) -> None:
+        """Start the thread that computes, and warm the model up."""
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="docsigma")
+        limits = settings.max_documents, settings.max_waiting
+
+        def batcher(work: Callable[[list[str]], list[Any]]) -> Batcher[Any]:
+            return Batcher(self._counted(work), self._executor, *limits)
+
+        self.embed = batcher(self.embed_now)
+        self.classify = batcher(self.classify_now)
+        self.locate = batcher(self._locate)
+        self._executor.submit(self._warm_up).result()
+
+    def close(self) -> None:
+        """Finish what is under way, and stop."""
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+    def _counted(
+        self, work: Callable[[list[str]], list[Any]]
+    ) -> Callable[[list[str]], list[Any]]:
+        def counted(texts: list[str]) -> list[Any]:
+            self.on_batch(len(texts))
+            return work(texts)
+
+        return counted
+
+    def _models(self) -> list[Any]:
+        """Return the models that embed."""
+        found: list[Any] = [self.model]
+        parts = [self.classifier, None if self.index is None else self.index.embedder]
+        return found + [
+            part._embedding if isinstance(part, CountsClassifier) else part
+            for part in parts
+            if part is not None
+        ]
+
+    def _warm_up(self) -> None:
+        for model in self._models():
+            if isinstance(model, SubspaceModel):
+                model.keep_words()
+        assert self.model.vocabulary_ is not None
+        text = [" ".join(self.model.vocabulary_.words[:3])]
+        self.embed_now(text)
+        if self.classifier is not None:
+            self.classify_now(text)
+        if self.index is not None:
+            self._locate(text)
+
+    def embed_now(self, texts: list[str]) -> list[dict[str, Any]]:
+        """Return the embedding of each text."""
+        assert self.model.vocabulary_ is not None
+        counted = self.model.vocabulary_.count(texts)
+        n_tokens = np.asarray(counted.counts.sum(axis=1)).ravel()
+        if self.model.gives_points:
+            columns = {"mean": self.model.transform(counted.counts).tolist()}
+        else:
+            q = self.model.posterior(counted.counts)
+            columns = {
+                "mean": q.mean.tolist(),
+                "variance": q.variance.tolist(),
+                "total_variance": q.total_variance.tolist(),
+            }
+        columns["n_tokens"] = n_tokens.astype(int).tolist()
+        columns["n_unknown"] = counted.n_unknown.astype(int).tolist()
+        return _rows(columns)
+
+    def classify_now(self, texts: list[str]) -> list[dict[str, Any]]:
+        """Return label and probabilities of each text."""
+        assert self.classifier is not None
+        words = self.classifier.model.vocabulary_
+        assert words is not None
+        counts = words.count(texts).counts
+        q = self.classifier.embed(counts)
+        proba = np.exp(self.classifier.predict_log_proba(q, counts))
+        doubt = self.classifier.predict_uncertainty(q, counts)
+        names = [str(name) for name in self.classifier.classes_]
+        n_tokens = np.asarray(counts.sum(axis=1)).ravel()
+        columns: dict[str, list[Any]] = {
+            "label": [names[best] for best in proba.argmax(axis=1)],
+            "probability": proba.max(axis=1).tolist(),
+            "probabilities": [
+                dict(zip(names, row, strict=True)) for row in proba.tolist()
+            ],
+            "entropy": doubt.entropy.tolist(),
+            "epistemic": doubt.epistemic.tolist(),
+            "n_tokens": n_tokens.astype(int).tolist(),
+        }
+        return _rows(columns)
+
+    def _locate(self, texts: list[str]) -> list[Any]:
+        """Return counts and Gaussian of each text, for a search."""
+        assert self.index is not None
+        counts = self.index.count(texts)
+        q = self.index.embed(counts)
+        return [(counts[row], q[row]) for row in range(len(texts))]
+
+    async def search(
+        self, texts: list[str], n: int, filters: dict[str, Any]
+    ) -> list[list[dict[str, Any]]]:
+        """Return the matches of each text."""
+        located = await self.locate(texts)
+        loop = asyncio.get_running_loop()
+
+        def find() -> list[list[dict[str, Any]]]:
+            assert self.index is not None
+            found = []
+            for counts, q in located:
+                (matches,) = self.index.search_posterior(counts, q, n, **filters)
+                found.append([asdict(match) for match in matches])
+            return found
+
+        return await loop.run_in_executor(self._executor, find)
+
+    def topics(self, n_words: int) -> list[dict[str, Any]]:
+        """Return what the dimensions of the model are about."""
+        return [asdict(found) for found in describe_dimensions(self.model, n_words)]
+
+
+def _ignore(_: int) -> None:
+    """Do nothing with the size of a batch."""
+
+
+def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    return [
+        dict(zip(columns, values, strict=True))
+        for values in zip(*columns.values(), strict=True)
+    ]

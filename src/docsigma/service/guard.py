@@ -1,0 +1,115 @@
+"""What stands before the service: key, sizes, time, counters."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from starlette.exceptions import HTTPException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from docsigma.service.settings import ServiceSettings
+
+# Paths that need no key: nothing of the documents or the model is there.
+OPEN = ("/health", "/ready", "/docs", "/openapi.json")
+OPEN_FOLDERS = ("/static/",)
+
+
+class Guard:
+    """An ASGI application around another one, which answers what must not get in.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What is guarded.
+    settings : ServiceSettings
+        The key and the limits.
+    observe : callable
+        Called with path, status and seconds of each request.
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        settings: ServiceSettings,
+        observe: Callable[[str, int, float], object],
+    ) -> None:
+        self._app = app
+        self._settings = settings
+        self._observe = observe
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 0
+        size = 0
+
+        async def counted_receive() -> Any:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > self._settings.max_body:
+                raise HTTPException(413, self._too_large())
+            return message
+
+        async def noted_send(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        refused = self._refusal(scope)
+        try:
+            if refused is None:
+                async with asyncio.timeout(self._settings.timeout):
+                    await self._app(scope, counted_receive, noted_send)
+        except TimeoutError:
+            seconds = f"{self._settings.timeout:g} seconds"
+            refused = 503, f"the request took longer than {seconds}"
+        finally:
+            if refused is not None and not status:
+                await _answer(noted_send, *refused)
+            # A client that hung up has no status.
+            path = scope.get("route_path", scope["path"])
+            self._observe(path, status or 499, time.perf_counter() - started)
+
+    def _too_large(self) -> str:
+        return f"the request has more than {self._settings.max_body} bytes"
+
+    def _refusal(self, scope: Any) -> tuple[int, str] | None:
+        headers = dict(scope["headers"])
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > self._settings.max_body:
+            return 413, self._too_large()
+        path = scope["path"]
+        if self._settings.api_key is None or path in OPEN:
+            return None
+        if path.startswith(OPEN_FOLDERS):
+            return None
+        given = headers.get(b"x-api-key", b"")
+        bearer = headers.get(b"authorization", b"")
+        if bearer.lower().startswith(b"bearer "):
+            given = bearer[7:].strip()
+        if hmac.compare_digest(given, self._settings.api_key.encode()):
+            return None
+        return 401, "the request carries no valid key: send it as X-API-Key"
+
+
+async def _answer(send: Any, status: int, sentence: str) -> None:
+    body = json.dumps({"detail": sentence}).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+    ]
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

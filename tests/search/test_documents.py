@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from docsigma import DocumentEmbedder, DocumentIndex, GaussianIndex, InputError
+from docsigma.classifiers import CountsClassifier
+from running import refuse, succeed
+
+WEATHER = ["sun rain wind cloud", "storm rain wind snow", "cloud snow sun storm"]
+FOOD = ["bread salt butter milk", "cheese milk salt soup", "soup bread butter cheese"]
+TEXTS = (WEATHER + FOOD) * 8
+LABELS = (["weather"] * 3 + ["food"] * 3) * 8
+
+
+@pytest.fixture(scope="module")
+def model():
+    return DocumentEmbedder(2, random_state=0).fit(TEXTS).model_
+
+
+@pytest.fixture(scope="module")
+def classifier(model):
+    counts = model.vocabulary_.count(TEXTS).counts
+    return CountsClassifier.fit(model, counts, LABELS, kind="evidence")
+
+
+def test_texts_are_found_with_the_words_that_made_the_match(model, tmp_path):
+    index = DocumentIndex(model)
+    index.add(WEATHER + FOOD, labels=LABELS[:6])
+    (matches,) = index.search(["rain and storm and bread"], n=3)
+    assert {match.label for match in matches} == {"weather"}
+    for match in matches:
+        words = [word for word, _ in match.words]
+        assert set(words[:2]) == {"rain", "storm"}
+        assert match.excerpt in WEATHER
+        assert match.probability is None
+    index.save(tmp_path / "index")
+    assert DocumentIndex.load(tmp_path / "index").search(
+        ["rain and storm and bread"], n=3
+    ) == [matches]
+
+
+def test_a_classifier_gives_probabilities(classifier, tmp_path):
+    index = DocumentIndex(classifier)
+    index.add(TEXTS, labels=LABELS)
+    index.index.calibrate()
+    index.save(tmp_path / "index")
+    loaded = DocumentIndex.load(tmp_path / "index")
+    (matches,) = loaded.search(["rain storm wind"], n=5)
+    assert {match.label for match in matches} == {"weather"}
+    assert all(match.probability > 0.5 for match in matches)
+    assert index.search(["rain storm wind"], n=5) == [matches]
+
+
+def test_a_text_without_known_words_finds_nothing(model):
+    index = DocumentIndex(model)
+    index.add(TEXTS)
+    assert index.search(["xyzzy", ""]) == [[], []]
+
+
+def test_removed_documents_are_not_found(model):
+    index = DocumentIndex(model)
+    index.add(WEATHER, ["a", "b", "c"])
+    index.remove(["b"])
+    (matches,) = index.search([WEATHER[1]])
+    assert {match.id for match in matches} == {"a", "c"}
+
+
+def test_an_index_without_a_model_takes_no_texts(model, tmp_path):
+    index = GaussianIndex()
+    index.add(model.posterior(model.vocabulary_.count(TEXTS).counts))
+    index.save(tmp_path / "index")
+    with pytest.raises(InputError, match="has no model"):
+        DocumentIndex.load(tmp_path / "index")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory, model, classifier):
+    root = tmp_path_factory.mktemp("folders")
+    model.save(root / "model")
+    classifier.save(root / "classifier")
+    lines = [
+        json.dumps({"id": f"d{i}", "text": text, "label": label})
+        for i, (text, label) in enumerate(zip(TEXTS, LABELS, strict=True))
+    ]
+    (root / "docs.jsonl").write_text("\n".join(lines))
+    return root
+
+
+def test_commands_index_and_search(folders, tmp_path, capsys):
+    pytest.importorskip("typer")
+    out = tmp_path / "index"
+    arguments = ["index", folders / "model", folders / "docs.jsonl", "--out", out]
+    report = json.loads(succeed(capsys, *arguments, "--json"))
+    assert report["n_documents"] == len(TEXTS)
+    assert report["probabilities"] is False
+    found = json.loads(
+        succeed(capsys, "search", out, "rain and wind", "-n", "3", "--json")
+    )
+    assert [match["label"] for match in found["matches"]] == ["weather"] * 3
+    query = tmp_path / "query.txt"
+    query.write_text("salt and soup")
+    only = json.loads(
+        succeed(capsys, "search", out, query, "--label", "weather", "--json")
+    )
+    assert {match["label"] for match in only["matches"]} == {"weather"}
+    assert "nothing is found" in succeed(capsys, "search", out, "xyzzy")
+    # A second time only by force, and with a classifier.
+    assert "exists already" in refuse(capsys, *arguments)
+    with_classifier = [*arguments, "--classifier", folders / "classifier", "--force"]
+    assert (
+        json.loads(succeed(capsys, *with_classifier, "--json"))["probabilities"] is True
+    )
+    shown = succeed(capsys, "search", out, "rain and wind", "-n", "3")
+    assert "%" in shown
+    assert "rain" in shown
+
+
+def test_a_classifier_of_another_model_is_refused(folders, tmp_path, capsys):
+    pytest.importorskip("typer")
+    other = DocumentEmbedder(2, random_state=5).fit(TEXTS).model_
+    other.save(tmp_path / "other")
+    out = tmp_path / "index"
+    error = refuse(
+        capsys,
+        *("index", tmp_path / "other", folders / "docs.jsonl", "--out", out),
+        *("--classifier", folders / "classifier"),
+    )
+    assert "of another model" in error
+    assert not out.exists()

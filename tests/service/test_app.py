@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from docsigma.service.app import make_app
+from docsigma.service.engine import Engine
+from docsigma.service.settings import ServiceSettings
+
+TEXT = ["rain and storm", "salt on bread", "xyzzy"]
+
+
+@pytest.fixture
+def client(engine):
+    with TestClient(make_app(engine), raise_server_exceptions=False) as found:
+        yield found
+
+
+def test_embed_is_the_librarys(client, parts):
+    model = parts[0]
+    answer = client.post("/embed", json={"texts": TEXT}).json()
+    q = model.posterior(model.vocabulary_.count(TEXT).counts)
+    assert answer["model"] == model.digest
+    found = answer["documents"]
+    np.testing.assert_allclose([d["mean"] for d in found], q.mean, atol=1e-6)
+    np.testing.assert_allclose([d["variance"] for d in found], q.variance, atol=1e-6)
+    assert [d["n_tokens"] for d in found] == [2, 2, 0]
+
+
+def test_classify_is_the_librarys(client, parts):
+    _, classifier, _ = parts
+    counts = classifier.model.vocabulary_.count(TEXT).counts
+    expected = np.exp(classifier.predict_log_proba(classifier.embed(counts), counts))
+    found = client.post("/classify", json={"texts": TEXT}).json()["documents"]
+    assert [d["label"] for d in found[:2]] == ["weather", "food"]
+    values = [list(d["probabilities"].values()) for d in found]
+    np.testing.assert_allclose(values, expected, atol=1e-6)
+
+
+def test_search_is_the_librarys(client, parts):
+    body = {"texts": TEXT, "n": 4, "labels": ["weather"]}
+    answer = client.post("/search", json=body).json()
+    assert answer["metric"] == "same_topic"
+    expected = parts[2].search(TEXT, 4, labels=["weather"])
+    for matches, own in zip(answer["matches"], expected, strict=True):
+        assert [m["id"] for m in matches] == [m.id for m in own]
+        assert [m["words"] for m in matches] == [
+            [list(w) for w in m.words] for m in own
+        ]
+    assert answer["matches"][2] == []
+
+
+def test_topics_health_ready_and_metrics(client):
+    assert len(client.get("/topics?words=3").json()["dimensions"]) == 2
+    assert client.get("/health").json() == {"status": "ok"}
+    assert client.get("/ready").json() == {"status": "ready"}
+    client.post("/embed", json={"texts": TEXT})
+    shown = client.get("/metrics").text
+    assert 'docsigma_requests_total{path="/embed",status="200"} 1.0' in shown
+    assert "docsigma_batch_documents_sum 3.0" in shown
+
+
+def test_the_page_of_the_api_loads_nothing_from_outside(client):
+    page = client.get("/docs").text
+    assert "http" not in page.replace('"http', "")
+    assert client.get("/static/swagger-ui-bundle.js").status_code == 200
+    assert client.get("/static/swagger-ui.css").status_code == 200
+    assert "/search" in client.get("/openapi.json").json()["paths"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "sentence"),
+    [
+        ("/embed", {"texts": "one"}, "`texts`"),
+        ("/embed", {"texts": [1]}, "`texts.0`"),
+        ("/embed", {}, "`texts`: field required"),
+        ("/embed", {"texts": [], "more": 1}, "`more`"),
+        ("/search", {"texts": ["a"], "n": 0}, "`n`"),
+        ("/search", {"texts": ["a"], "max_total_variance": -1}, "`max_total_variance`"),
+        ("/embed", {"texts": ["a"] * 513}, "513 documents, at most 512"),
+        ("/topics?words=0", None, "`words`"),
+    ],
+)
+def test_wrong_input_gets_one_sentence(client, path, body, sentence):
+    answer = client.get(path) if body is None else client.post(path, json=body)
+    assert answer.status_code == 422
+    detail = answer.json()["detail"]
+    assert sentence in detail
+    assert "\n" not in detail
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff\xfe", b"", b"[1, 2"])
+def test_a_body_that_is_no_json_gets_one_sentence(client, body):
+    headers = {"content-type": "application/json"}
+    answer = client.post("/embed", content=body, headers=headers)
+    assert answer.status_code == 422
+    assert isinstance(answer.json()["detail"], str)
+
+
+def test_a_body_that_is_too_large_is_refused(engine):
+    app = make_app(engine, ServiceSettings(max_body=1000))
+    with TestClient(app) as client:
+        large = json.dumps({"texts": ["a" * 2000]}).encode()
+        answer = client.post("/embed", content=large)
+        assert (answer.status_code, "1000 bytes" in answer.text) == (413, True)
+        # Without a length that is said in advance.
+        pieces = (large[i : i + 100] for i in range(0, len(large), 100))
+        assert client.post("/embed", content=pieces).status_code == 413
+        assert client.post("/embed", json={"texts": ["rain"]}).status_code == 200
+
+
+def test_without_the_key_nothing_is_answered(engine):
+    key = "k" * 20
+    app = make_app(engine, ServiceSettings(api_key=key))
+    with TestClient(app) as client:
+        body = {"texts": ["rain"]}
+        for headers in ({}, {"X-API-Key": "wrong"}, {"Authorization": "Bearer no"}):
+            answer = client.post("/embed", json=body, headers=headers)
+            assert answer.status_code == 401
+        assert client.get("/metrics").status_code == 401
+        for headers in ({"X-API-Key": key}, {"Authorization": f"Bearer {key}"}):
+            answer = client.post("/embed", json=body, headers=headers)
+            assert answer.status_code == 200
+        assert client.get("/health").status_code == 200
+
+
+def test_what_is_not_there_is_said(parts):
+    with TestClient(make_app(Engine(parts[0]))) as client:
+        answer = client.post("/classify", json={"texts": ["rain"]})
+        assert answer.status_code == 404
+        assert "--classifier" in answer.json()["detail"]
+        assert client.post("/search", json={"texts": ["a"]}).status_code == 404
+        assert client.get("/nothing").status_code == 404
+
+
+def test_no_trace_leaves_the_server(engine, monkeypatch):
+    app = make_app(engine)
+    with TestClient(app, raise_server_exceptions=False) as client:
+
+        def fail(texts):
+            raise RuntimeError("secret of the server")
+
+        monkeypatch.setattr(engine.embed, "_work", fail)
+        answer = client.post("/embed", json={"texts": ["rain"]})
+        assert answer.status_code == 500
+        assert "secret" not in answer.text
+        assert "Traceback" not in answer.text
+
+
+def test_requests_that_arrive_together_are_one_batch(engine, parts):
+    sizes = []
+    held = threading.Event()
+    app = make_app(engine)
+    with TestClient(app) as client:
+        work = engine.embed._work
+
+        def slow(texts):
+            sizes.append(len(texts))
+            held.wait(10)
+            return work(texts)
+
+        engine.embed._work = slow
+        texts = ["rain", "salt soup", "storm wind snow", "bread", "sun cloud", "milk"]
+
+        def ask(text):
+            return client.post("/embed", json={"texts": [text]}).json()["documents"]
+
+        with ThreadPoolExecutor(len(texts)) as pool:
+            answers = [pool.submit(ask, text) for text in texts]
+            deadline = time.monotonic() + 10
+            while sum(sizes) + engine.embed.n_waiting < len(texts):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            held.set()
+            found = [answer.result()[0]["mean"] for answer in answers]
+    # The first to come go ahead, the rest follow together.
+    assert len(sizes) == 2
+    assert sum(sizes) == len(texts)
+    # In any batch a document gets what it gets alone.
+    model = parts[0]
+    alone = [
+        model.posterior(model.vocabulary_.count([t]).counts).mean[0] for t in texts
+    ]
+    np.testing.assert_allclose(found, alone, atol=1e-4)
+
+
+def test_slow_and_too_many_requests_get_503(engine):
+    settings = ServiceSettings(timeout=0.2, max_waiting=3)
+    with TestClient(make_app(engine, settings)) as client:
+        engine.embed._work = lambda _: time.sleep(0.6)
+        answer = client.post("/embed", json={"texts": ["rain"]})
+        assert (answer.status_code, "0.2 seconds" in answer.text) == (503, True)
+        answer = client.post("/embed", json={"texts": ["rain"] * 4})
+        assert (answer.status_code, "busy" in answer.text) == (503, True)

@@ -207,8 +207,7 @@ class _GaussianAscent:
         self.part.second_moment_ = second.cpu().numpy()
         prior = self.part.learn_prior(mean, variance, self.step)
         torch.reciprocal(1 / prior + curvature, out=variance)
-        slope = gradient.linear - gradient.scale * gradient.softmax
-        slope = slope - mean / prior
+        slope = gradient.slope() - mean / prior
         if isinstance(self.optimizer, Adam):
             self.optimizer.ascend(mean, slope)
             return

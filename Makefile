@@ -2,6 +2,7 @@
 #   make demo    fit, embed and plot the embedded corpus (a few minutes)
 #   make test    lint, types, tests, documentation
 #   make test-portable    numerical tests as other processors would run them
+#   make test-spark    embed on a local cluster of Spark; installs Java 17 and pyspark
 #   make setup lint docs bench figures clean
 
 # The newest that is here goes first; one that the pinned torch has no wheel for is passed
@@ -24,7 +25,7 @@ NUMERICAL := tests/kernels tests/estep tests/trainers tests/optimizers tests/par
 PORTABLE := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
 	MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=1
 
-.PHONY: setup demo test test-portable lint types unit browser docs bench figures clean
+.PHONY: setup demo test test-portable test-spark lint types unit browser docs bench figures clean
 
 setup: $(STAMP)
 
@@ -70,6 +71,12 @@ test-portable: $(STAMP)
 		env $$setting $(BIN)/python -m pytest $(NUMERICAL) || failed="$$failed $$setting"; \
 	done; \
 	test -z "$$failed" || { echo "tests failed with:$$failed" >&2; exit 1; }
+
+# Spark wants Java; both are installed here and not by setup.
+test-spark: $(STAMP)
+	@command -v java >/dev/null || { apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless; }
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[spark]"
+	$(BIN)/python -m pytest -m spark tests/workers/test_spark.py
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/memory.py

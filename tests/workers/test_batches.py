@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -62,6 +63,18 @@ def test_predictions_are_the_librarys(folder):
         column = found[f"probability[{name}]"].to_numpy()
         np.testing.assert_allclose(column, proba[:, number], atol=1e-4)
     assert found["predicted"].to_pylist() == list(known.predict(PLAIN))
+
+
+def test_a_file_becomes_a_file_of_its_name(folder, tmp_path):
+    pq.write_table(TABLE, tmp_path / "part-7.parquet")
+    (tmp_path / "out").mkdir()
+    embed = EmbedBatches(folder / "model", device="cpu")
+    done = embed.file(tmp_path / "part-7.parquet", tmp_path / "out")
+    assert done == str(tmp_path / "out" / "part-7.parquet")
+    assert pq.read_table(done) == embed(TABLE)
+    before = (tmp_path / "out" / "part-7.parquet").stat()
+    assert embed.file(tmp_path / "part-7.parquet", tmp_path / "out") == done
+    assert (tmp_path / "out" / "part-7.parquet").stat() == before
 
 
 def test_raw_texts_become_counts(tmp_path):

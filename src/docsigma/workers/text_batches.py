@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+from docsigma._files import atomic_file
 from docsigma.exceptions import InputError
 from docsigma.workers._arrow import arrow_column
+
+# Documents of a file that are worked on at once.
+BATCH = 8192
 
 
 class TextBatches(ABC):
@@ -68,6 +73,26 @@ class TextBatches(ABC):
         """Do all batches of an iterator: what Spark's ``mapInArrow`` takes."""
         for batch in batches:
             yield from self(batch).to_batches()
+
+    def file(
+        self, source: str | os.PathLike[str], folder: str | os.PathLike[str]
+    ) -> str:
+        """Do a Parquet file; write the result to `folder` under the same name.
+
+        The file appears when it is whole, and one that is there is not done again:
+        under retries nothing is missing and nothing comes twice. Returns its path.
+        """
+        import pyarrow.parquet as pq
+
+        target = Path(folder) / Path(source).name
+        if target.is_file():
+            return str(target)
+        with atomic_file(target) as temporary, pq.ParquetFile(source) as given:
+            schema = self.schema(given.schema_arrow)
+            with pq.ParquetWriter(temporary, schema) as writer:
+                for batch in given.iter_batches(batch_size=BATCH):
+                    writer.write_table(self(batch))
+        return str(target)
 
     def schema(self, like: Any) -> Any:
         """Return the schema of the results for batches that have the schema `like`."""

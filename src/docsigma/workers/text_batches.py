@@ -70,9 +70,13 @@ class TextBatches(ABC):
         return pa.table(found)
 
     def each(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Do all batches of an iterator: what Spark's ``mapInArrow`` takes."""
+        """Do all batches of an iterator: what Spark's ``mapInArrow`` takes.
+
+        Lists are plain here: Spark has none of a fixed size.
+        """
         for batch in batches:
-            yield from self(batch).to_batches()
+            table = self(batch)
+            yield from table.cast(_plain(table.schema)).to_batches()
 
     def file(
         self, source: str | os.PathLike[str], folder: str | os.PathLike[str]
@@ -88,15 +92,26 @@ class TextBatches(ABC):
         if target.is_file():
             return str(target)
         with atomic_file(target) as temporary, pq.ParquetFile(source) as given:
-            schema = self.schema(given.schema_arrow)
-            with pq.ParquetWriter(temporary, schema) as writer:
+            empty = self(given.schema_arrow.empty_table())
+            with pq.ParquetWriter(temporary, empty.schema) as writer:
                 for batch in given.iter_batches(batch_size=BATCH):
                     writer.write_table(self(batch))
         return str(target)
 
     def schema(self, like: Any) -> Any:
-        """Return the schema of the results for batches that have the schema `like`."""
-        return self(like.empty_table()).schema
+        """Return that of what :meth:`each` makes of batches with the schema `like`."""
+        return _plain(self(like.empty_table()).schema)
+
+
+def _plain(schema: Any) -> Any:
+    """Return a schema with plain lists in place of those of a fixed size."""
+    import pyarrow as pa
+
+    for number, field in enumerate(schema):
+        if pa.types.is_fixed_size_list(field.type):
+            plain = field.with_type(pa.list_(field.type.value_type))
+            schema = schema.set(number, plain)
+    return schema
 
 
 def granted_threads() -> int:

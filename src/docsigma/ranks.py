@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -81,8 +81,7 @@ class Ranks:
         if self.size > 1:
             from torch import distributed
 
-            with _told():
-                distributed.all_reduce(tensor)
+            _in_place(distributed.all_reduce, tensor)
         return tensor
 
     def first(self, tensor: Tensor) -> Tensor:
@@ -90,8 +89,7 @@ class Ranks:
         if self.size > 1:
             from torch import distributed
 
-            with _told():
-                distributed.broadcast(tensor, 0)
+            _in_place(lambda given: distributed.broadcast(given, 0), tensor)
         return tensor
 
     def any(self, flag: bool) -> bool:
@@ -103,6 +101,20 @@ class Ranks:
     def wait(self) -> None:
         """Wait until all processes have come here."""
         self.any(False)
+
+
+def _in_place(work: Callable[[Tensor], object], tensor: Tensor) -> None:
+    """Let the processes work on a tensor, wherever it is."""
+    from torch import distributed
+
+    with _told():
+        if tensor.is_cpu and distributed.get_backend() == "nccl":
+            # A group that an engine made may know GPUs only.
+            there = tensor.cuda()
+            work(there)
+            tensor.copy_(there)
+        else:
+            work(tensor)
 
 
 @contextlib.contextmanager

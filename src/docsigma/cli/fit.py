@@ -6,6 +6,7 @@ import contextlib
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -157,6 +158,9 @@ def fit(
     inputs = (corpus, config, reader.vocabulary)
     _common.check_writable(out, *inputs, folder=True, force=force or resume)
     ranks = Ranks.join()
+    if ranks.rank:
+        # The first says it for all.
+        warnings.simplefilter("ignore")
     bar = not (quiet or as_json) and sys.stderr.isatty() and ranks.rank == 0
     model = BayesianSMM(**{**settings.model, "verbose": bar})
     model._validate_params()

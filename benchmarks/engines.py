@@ -35,6 +35,7 @@ from peers_machine import OtherWork, describe_run, thread_environment
 
 FILES = 8
 WORKERS = 2
+NEAR = 1e-4
 
 
 def texts_of(name: str, limit: int | None) -> tuple[Any, Any]:
@@ -239,13 +240,20 @@ def main() -> None:
 
 
 def agreement(folder: Path, expected: Any) -> dict[str, float]:
-    """How far the embeddings of an engine are from the library's, and that all are."""
+    """Return how far the embeddings of an engine are from the library's.
+
+    All must be there, once. Documents that do not converge (there are files in 20
+    Newsgroups of ten thousand tokens and no sentence) depend on rounding, in the library
+    too: how many are off by more than 1e-4 is said beside how far the others are.
+    """
     table = pq.read_table(folder)
     numbers = np.array(table["id"].to_pylist(), dtype=int)
     if sorted(numbers.tolist()) != list(range(len(expected))):
         raise SystemExit(f"{folder} has {len(numbers)} rows of {len(expected)}")
     found = np.array(table["mean"].to_pylist())
-    return {"off_at_most": float(np.abs(found - expected[numbers]).max())}
+    off = np.abs(found - expected[numbers]).max(axis=1)
+    near = off[off <= NEAR]
+    return {"n_off": int((off > NEAR).sum()), "others_off_at_most": float(near.max())}
 
 
 if __name__ == "__main__":

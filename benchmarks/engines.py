@@ -243,8 +243,8 @@ def agreement(folder: Path, expected: Any) -> dict[str, float]:
     """Return how far the embeddings of an engine are from the library's.
 
     All must be there, once. Documents that do not converge (there are files in 20
-    Newsgroups of ten thousand tokens and no sentence) depend on rounding, in the library
-    too: how many are off by more than 1e-4 is said beside how far the others are.
+    Newsgroups of ten thousand tokens and no sentence) depend on rounding, in the
+    library too: how many are off by more than 1e-4 is said beside how far others are.
     """
     table = pq.read_table(folder)
     numbers = np.array(table["id"].to_pylist(), dtype=int)

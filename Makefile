@@ -4,6 +4,7 @@
 #   make test-portable    numerical tests as other processors would run them
 #   make test-recipes    the recipes of docs/interchange.md, with the systems they name
 #   make load    ten minutes of mixed load on the service; wants MODEL=folder
+#   make test-spark    embed on a local cluster of Spark; installs Java 17 and pyspark
 #   make setup lint docs bench figures clean
 
 # The newest that is here goes first; one that the pinned torch has no wheel for is passed
@@ -26,7 +27,7 @@ NUMERICAL := tests/kernels tests/estep tests/trainers tests/optimizers tests/par
 PORTABLE := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
 	MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=1
 
-.PHONY: setup demo test test-portable test-recipes load lint types unit browser docs bench figures clean
+.PHONY: setup demo test test-portable test-recipes test-spark load lint types unit browser docs bench figures clean
 
 setup: $(STAMP)
 
@@ -79,6 +80,12 @@ test-recipes: $(STAMP)
 
 load: $(STAMP)
 	$(BIN)/python benchmarks/service_load.py $(MODEL) --json benchmarks/results/service.json
+
+# Spark wants Java; both are installed here and not by setup.
+test-spark: $(STAMP)
+	@command -v java >/dev/null || { apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless; }
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[spark]"
+	$(BIN)/python -m pytest -m spark tests/workers/test_spark.py
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/memory.py

@@ -30,15 +30,21 @@ def write_tensors(
     the metadata in a hash map and writes them in another order in each process, so
     the file is put together here.
     """
-    data = _encode(arrays, {"format": "docsigma", **(metadata or {})})
+    parts = _encode(arrays, {"format": "docsigma", **(metadata or {})})
     with atomic_file(path) as temporary:
-        temporary.write_bytes(data)
+        _write(temporary, parts)
+
+
+def _write(path: Path, parts: list[Any]) -> None:
+    # One by one: together they may be too large to be in memory twice.
+    with path.open("wb") as handle:
+        handle.writelines(parts)
 
 
 def _encode(
     arrays: Mapping[str, np.ndarray[Any, Any]], metadata: Mapping[str, str]
-) -> bytes:
-    """Return a safetensors file: length of the header, header, data."""
+) -> list[Any]:
+    """Return the parts of a safetensors file: length of the header, header, data."""
     plain = {name: _little_endian(array) for name, array in arrays.items()}
     header: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
     # Wide numbers first: each array then starts at a multiple of its own width.
@@ -53,8 +59,8 @@ def _encode(
         }
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % ALIGNMENT)
-    data = (plain[name].data for name in names)
-    return b"".join([len(text).to_bytes(8, "little"), text, *data])
+    data = [plain[name].data for name in names]
+    return [len(text).to_bytes(8, "little"), text, *data]
 
 
 def _little_endian(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -13,6 +13,7 @@ def test_rounding_is_that_of_the_dtype_on_a_cpu():
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize(("name", "bits"), [("tf32", 11), ("bf16", 8)])
 def test_rounding_is_that_of_the_products_on_a_gpu(name, bits):
     with use_precision(name):

@@ -143,7 +143,7 @@ def test_words_do_not_see_the_batch_that_is_set_aside():
     found = []
     for exchange in (False, True):
         training = trainer(counts, Polya())
-        aside = training._batches[training.unseen]
+        aside = training.dealt.parts[training.unseen]
         if exchange:
             dense = counts.toarray()
             dense[aside] = exchanged(dense[aside])
@@ -249,7 +249,7 @@ def test_the_bound_of_a_pass_is_that_of_the_whole_model(n_words):
     training = trainer(counts, Polya(60.0), stages, batch_size=50)
     training.run(6, 0.0, lambda now: now.epoch == 2)
     loadings, bias = training.fitted()
-    (rows,) = training._batches
+    (rows,) = training.dealt.parts
     q = training.q[torch.from_numpy(rows)]
     source = generator(0, Stream.NOISE, training.epoch, 0)
     points = q.points(standard_normals((50, 3), source, q.mean)[:, None])[:, 0]
@@ -275,7 +275,7 @@ def test_the_words_gradient_is_autograds(n_words, monkeypatch):
     training = trainer(counts, Polya(60.0), stages, batch_size=50)
     training.run(6, 0.0, lambda now: now.epoch == 2)
     columns, bias = (tensor.requires_grad_() for tensor in training._sorted_words())
-    (rows,) = training._batches
+    (rows,) = training.dealt.parts
     q = training.q[torch.from_numpy(rows)]
     source = generator(0, Stream.NOISE, training.epoch, 0)
     points = q.points(standard_normals((50, 3), source, q.mean)[:, None])[:, 0]

@@ -13,7 +13,7 @@ from docsigma.kernels import softmax_moments
 from docsigma.parts import Parts
 from docsigma.random import Stream, generator, standard_normals
 from docsigma.trainers import MinibatchSettings, MinibatchTrainer
-from docsigma.trainers.minibatch_step import MinibatchStep
+from docsigma.trainers.minibatch_step import MinibatchStep, log_shares
 from docsigma.trainers.schedule import Stage, plan_stages
 
 K = 3
@@ -115,7 +115,7 @@ def test_the_bound_of_a_pass_is_the_bound_of_the_whole_model(
         counts, n_words, learn_bias=learn_bias, batch_size=60, l1=0.0, n_passes=3
     )
     loadings, bias = training.fitted()
-    (rows,) = training._batches
+    (rows,) = training.dealt.parts
     q = training.q[torch.from_numpy(rows)]
     mean, precision = q.mean, q.precision
     noise = standard_normals(
@@ -145,13 +145,14 @@ def test_the_linear_half_of_the_gradient_is_kept_as_posteriors_move(counts):
         training.settings,
         documents=training.documents(50),
         totals=training.totals,
-        log_shares=training._log_shares(50),
+        log_shares=log_shares(training.totals, 50),
         documents_with=training.documents_with(50),
         n_tokens=float(counts.sum()),
+        ranks=training.ranks,
     )
     step.update_basis()
     for batch in (0, 2):
-        n = len(training._batches[batch])
+        n = len(training.dealt.parts[batch])
         noise = torch.zeros(n, K, dtype=torch.float64)
         step.visit(training.batch(batch, 50), noise, 0.5, 0.01, curved=True)
     x = torch.from_numpy(counts.toarray()[:, training.counts.order])

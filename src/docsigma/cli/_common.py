@@ -144,15 +144,21 @@ class DocumentOptions:
             )
         return DiskCounts(name)
 
-    def count(self, name: str, model: CountModel) -> CountedSource:
+    def count(
+        self,
+        name: str,
+        model: CountModel,
+        part: Callable[[int], slice] = lambda n: slice(n),
+    ) -> CountedSource:
         """Count the documents called `name` by a model's words, or open their counts.
 
-        Counts that do not fit the model are refused.
+        Counts that do not fit the model are refused. `part` says which of n documents.
         """
         stored = self.open_counts(name)
         if stored is not None:
-            return counted_on_disk(model, stored)
-        return counted_in_memory(model, self.load(name))
+            return counted_on_disk(model, stored, part(stored.n_documents))
+        documents = self.load(name)
+        return counted_in_memory(model, documents[part(len(documents))])
 
 
 def is_corpus(name: str) -> bool:

@@ -42,19 +42,35 @@ class CountedSource:
     labels: Callable[[Any], Sequence[str | None] | None]
     # From rows to the texts of those documents; None where they are not at hand.
     texts: Callable[[Any], list[str]] | None = None
+    # Which of the documents are meant; by default all.
+    part: slice | None = None
+
+    @property
+    def rows(self) -> slice:
+        """The first and the last of the documents that are meant."""
+        part = self.part or slice(None)
+        return slice(*part.indices(len(self.counts))[:2])
+
+    @property
+    def n_tokens(self) -> NDArray[np.int64]:
+        """Known tokens of each of the documents that are meant."""
+        found: NDArray[np.int64] = self.counts.n_tokens[self.rows].astype("int64")
+        return found
 
     def blocks(self) -> Iterator[slice]:
         """Yield the rows to work on at once: all of those in memory, or a block."""
-        n_documents = len(self.counts)
-        size = n_documents if self.counts.in_memory else BLOCK
-        for start in range(0, n_documents, max(1, size)):
-            yield slice(start, min(start + size, n_documents))
+        first, last = self.rows.start, self.rows.stop
+        size = last - first if self.counts.in_memory else BLOCK
+        for start in range(first, last, max(1, size)):
+            yield slice(start, min(start + size, last))
 
 
-def counted_on_disk(model: CountModel, stored: DiskCounts) -> CountedSource:
+def counted_on_disk(
+    model: CountModel, stored: DiskCounts, part: slice | None = None
+) -> CountedSource:
     """Read counts of a folder; those of other words than the model's are refused."""
     _check_same_words(model, stored)
-    return CountedSource(stored, stored.n_unknown, stored.ids, stored.labels)
+    return CountedSource(stored, stored.n_unknown, stored.ids, stored.labels, part=part)
 
 
 def counted_in_memory(model: CountModel, documents: Documents) -> CountedSource:

@@ -71,19 +71,12 @@ def _write_parquet(path: Path, blocks: Blocks) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    def column(values: Any) -> Any:
-        if isinstance(values, list):
-            # Said, for a block without one label has no type of its own.
-            return pa.array(values, pa.string())
-        if values.ndim == 1:
-            return pa.array(values)
-        flat = pa.array(values.reshape(-1))
-        return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+    from docsigma.workers._arrow import arrow_column
 
     with contextlib.ExitStack() as stack:
         file: Any = None
         for columns, constants in blocks:
-            rows = pa.table({k: column(v) for k, v in columns.items()})
+            rows = pa.table({k: arrow_column(v) for k, v in columns.items()})
             if file is None:
                 texts = {k: json.dumps(v.tolist()) for k, v in constants.items()}
                 schema = rows.schema.with_metadata(texts)

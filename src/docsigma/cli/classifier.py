@@ -10,6 +10,7 @@ import typer
 
 from docsigma.cli import _common, _counted
 from docsigma.cli._common import option
+from docsigma.cli._shard import Shard, ShardOption
 from docsigma.cli._tables import Blocks, check_table, write_table
 from docsigma.exceptions import InputError
 
@@ -105,6 +106,7 @@ def predict(
         float, option("Share of documents whose prediction set has the right label.")
     ] = 0.9,
     reader: _common.DocumentOptions,
+    shard: ShardOption = None,
     force: _common.Force = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
@@ -119,40 +121,28 @@ def predict(
     import numpy as np
 
     from docsigma.classifiers.counts_classifier import CountsClassifier
-    from docsigma.posterior import GaussianPosterior
+    from docsigma.workers.classify_batches import predicted_columns
 
+    part = Shard.parse(shard)
+    if part.is_done(out, force):
+        return
+    out = part.file(out)
     check_table(out, clf, docs, force=force)
     if not 0 < coverage < 1:
         raise InputError(f"--coverage must be between 0 and 1, got {coverage:g}")
     classifier = CountsClassifier.load(clf)
-    sets = classifier.calibration
-    names = np.array([str(name) for name in classifier.classes_], dtype=object)
-    source = reader.count(docs, classifier.model)
-    n_tokens = source.counts.n_tokens.astype(np.int64)
+    source = reader.count(docs, classifier.model, part.rows)
+    n_tokens = source.counts.n_tokens
     tops = []
 
     def blocks() -> Blocks:
         for rows in source.blocks():
-            counts = source.counts[rows]
-            q = classifier.embed(counts)
-            proba = np.exp(classifier.predict_log_proba(q, counts))
-            winners = names[proba.argmax(axis=1)].tolist()
-            columns: dict[str, Any] = {"id": source.ids(rows)}
-            columns |= {"predicted": winners, "label": winners}
-            for name, column in zip(names, proba.T, strict=True):
-                columns[f"probability[{name}]"] = np.ascontiguousarray(column)
-            doubt = classifier.predict_uncertainty(q, counts)
-            columns["entropy"] = doubt.entropy
-            columns["epistemic"] = doubt.epistemic
-            columns["typicality"] = doubt.typicality
-            if sets is not None:
-                chosen = classifier.predict_sets(q, counts, coverage)
-                columns["prediction_set"] = ["|".join(names[row]) for row in chosen]
-            if isinstance(q, GaussianPosterior):
-                columns["total_variance"] = q.total_variance
-            columns["n_tokens"] = n_tokens[rows]
+            found = predicted_columns(classifier, source.counts[rows], coverage)
+            proba = [v for k, v in found.items() if k.startswith("probability[")]
+            tops.append(np.max(proba, axis=0))
+            columns: dict[str, Any] = {"id": source.ids(rows), **found}
+            columns["n_tokens"] = n_tokens[rows].astype(np.int64)
             columns["n_unknown"] = source.n_unknown[rows]
-            tops.append(proba.max(axis=1))
             yield columns, {}
 
     write_table(out, blocks())
@@ -164,7 +154,7 @@ def predict(
         "n_classes": len(classifier.classes_),
         "mean_probability": float(top.mean()),
         "n_under_half": n_unsure,
-        "n_empty": int((n_tokens == 0).sum()),
+        "n_empty": int((source.n_tokens == 0).sum()),
     }
     shown = {
         "documents": len(top),

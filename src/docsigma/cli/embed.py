@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from docsigma.cli import _common
 from docsigma.cli._common import option
 from docsigma.cli._counted import CountedSource, embed_counts
+from docsigma.cli._shard import Shard, ShardOption
 from docsigma.cli._tables import Blocks, check_table, write_table
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def embed(
     out: Annotated[Path, option("File to write: .parquet, .csv, .npz or .jsonl.")],
     *,
     reader: _common.DocumentOptions,
+    shard: ShardOption = None,
     device: _common.Device = None,
     force: _common.Force = False,
     as_json: _common.JsonFlag = False,
@@ -35,9 +37,14 @@ def embed(
 
     Example: docsigma embed model tickets.csv --out embeddings.csv
     """
+    part = Shard.parse(shard)
+    if part.is_done(out, force):
+        return
+    out = part.file(out)
     check_table(out, model, docs, force=force)
     smm = _common.load_model(model, device)
-    report = {"file": str(out)} | _embed(smm, reader.count(docs, smm), out)
+    source = reader.count(docs, smm, part.rows)
+    report = {"file": str(out)} | _embed(smm, source, out)
     variance = report["mean_total_variance"]
     rows = {
         "documents": report["n_documents"],
@@ -52,7 +59,7 @@ def embed(
 
 def _embed(smm: CountModel, source: CountedSource, out: Path) -> dict[str, Any]:
     """Write the embeddings of documents; return what the report says of them."""
-    n_tokens = source.counts.n_tokens.astype("int64")
+    n_tokens, tokens = source.n_tokens, source.counts.n_tokens
     variances = []
 
     def blocks() -> Blocks:
@@ -67,7 +74,7 @@ def _embed(smm: CountModel, source: CountedSource, out: Path) -> dict[str, Any]:
                 columns["variance"] = q.variance
                 columns["total_variance"] = q.total_variance
                 variances.append(float(q.total_variance.sum(dtype="float64")))
-            columns["n_tokens"] = n_tokens[rows]
+            columns["n_tokens"] = tokens[rows].astype("int64")
             columns["n_unknown"] = source.n_unknown[rows]
             yield columns, {} if q is None else _constants(q)
 
@@ -77,7 +84,7 @@ def _embed(smm: CountModel, source: CountedSource, out: Path) -> dict[str, Any]:
         "n_documents": len(n_tokens),
         "n_components": int(smm.n_components),
         "n_tokens": int(n_tokens.sum()),
-        "n_unknown": int(source.n_unknown.sum()),
+        "n_unknown": int(source.n_unknown[source.rows].sum()),
         "n_empty": int((n_tokens == 0).sum()),
         "mean_total_variance": variance,
     }

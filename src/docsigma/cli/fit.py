@@ -6,6 +6,7 @@ import contextlib
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -147,6 +148,8 @@ def fit(
     """
     from docsigma.counts import as_counts
     from docsigma.models import BayesianSMM
+    from docsigma.models._storage import remove_shards
+    from docsigma.ranks import Ranks
 
     if checkpoint_every is not None:
         _common.check_positive("--checkpoint-every", checkpoint_every)
@@ -154,7 +157,11 @@ def fit(
     settings.model.setdefault("random_state", 0)
     inputs = (corpus, config, reader.vocabulary)
     _common.check_writable(out, *inputs, folder=True, force=force or resume)
-    bar = not (quiet or as_json) and sys.stderr.isatty()
+    ranks = Ranks.join()
+    if ranks.rank:
+        # The first says it for all.
+        warnings.simplefilter("ignore")
+    bar = not (quiet or as_json) and sys.stderr.isatty() and ranks.rank == 0
     model = BayesianSMM(**{**settings.model, "verbose": bar})
     model._validate_params()
     counts, words = _count(corpus, reader, settings.counting)
@@ -174,8 +181,13 @@ def fit(
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
             resume=resume,
+            ranks=ranks,
         )
-    if interrupt.asked and model.n_iter_ < model.n_passes and not model.converged_:
+    stopped = ranks.any(interrupt.asked)
+    ranks.leave()
+    if ranks.rank:
+        return
+    if stopped and model.n_iter_ < model.n_passes and not model.converged_:
         typer.echo(
             f"docsigma: stopped after pass {model.n_iter_} of {model.n_passes}; the "
             f"same command with --resume goes on from {checkpoint}",
@@ -187,6 +199,7 @@ def fit(
     model.trained_on_["corpus"] = corpus
     model.save(out)
     checkpoint.unlink(missing_ok=True)
+    remove_shards(checkpoint)
     last = model.history_[-1]
     report: dict[str, Any] = {
         "model": str(out),

@@ -59,6 +59,12 @@ class SortedCounts:
         covered = np.cumsum(self.totals)
         return int(np.searchsorted(covered, part * covered[-1])) + 1
 
+    def rare_log_likelihood(self, n_words: int) -> float:
+        """Return that of the words after the first `n_words`, chosen among them."""
+        rare = self.totals[n_words:]
+        rare = rare[rare > 0]
+        return float((rare * np.log(rare / rare.sum())).sum()) if len(rare) else 0.0
+
 
 def log_unigram(
     word_totals: NDArray[np.float64], smoothing: float = 1e-3

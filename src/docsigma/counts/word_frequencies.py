@@ -113,6 +113,23 @@ class WordFrequencies:
         self._tokens.update(dict(zip(words, totals.tolist(), strict=True)))
         self.n_documents += counts.shape[0]
 
+    def table(self) -> tuple[list[str], list[int], list[int]]:
+        """Return the words, the documents that have each, and its tokens."""
+        words = list(self._documents)
+        tokens = [self._tokens[word] for word in words]
+        return words, list(self._documents.values()), tokens
+
+    def add_table(
+        self, words: Sequence[str], documents: Sequence[int], tokens: Sequence[int]
+    ) -> None:
+        """Add texts that were counted elsewhere; the empty word counts the texts."""
+        for word, having, total in zip(words, documents, tokens, strict=True):
+            if word:
+                self._documents[word] += having
+                self._tokens[word] += total
+            else:
+                self.n_documents += having
+
     def vocabulary(self) -> Vocabulary:
         """Return the words within the limits, sorted.
 

@@ -39,8 +39,9 @@ class WordGradient:
     ----------
     linear : Tensor of shape (V, K)
         :math:`\sum_d c_d^\top E[w_d]`, with effective counts c, over all documents.
-    softmax : Tensor of shape (V, K)
-        :math:`\sum_d n_d\,\theta_d\,w_d`, over a batch.
+    softmax : Tensor of shape (V, K) or None
+        :math:`\sum_d n_d\,\theta_d\,w_d`, over a batch; None where `linear` is the
+        difference already.
     scale : float or Tensor
         Tokens of the corpus over those of the batch.
     rate : float
@@ -54,12 +55,18 @@ class WordGradient:
     """
 
     linear: Tensor
-    softmax: Tensor
+    softmax: Tensor | None
     scale: float | Tensor = 1.0
     rate: float = 0.0
     curvature: tuple[Tensor, Tensor] | None = None
     word_rates: Tensor | None = None
     information: WordInformation | None = None
+
+    def slope(self) -> Tensor:
+        """Return the gradient of the documents' bounds in T."""
+        if self.softmax is None:
+            return self.linear
+        return self.linear - self.scale * self.softmax
 
 
 class WordAscent(Protocol):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from docsigma.loadings._base import WordGradient
+    from docsigma.loadings._base import WordGradient, WordInformation
 
 # Part of the way that the prior's variances go per step of a minibatch.
 STEP = 0.05
@@ -172,7 +172,7 @@ class GaussianLoadings(Loadings):
         before = self.prior_variance(mean)
         if not self.learn:
             return before
-        known = (1 - variance / before).clamp_(min=0).sum(dim=0)
+        known = (variance / before).neg_().add_(1).clamp_(min=0).sum(dim=0)
         k = mean.shape[1]
         found = mean.square().sum(dim=0) + HYPER_WORDS * self._start(k)
         found = torch.lerp(before, found / (known + HYPER_WORDS), step)
@@ -196,6 +196,7 @@ class _GaussianAscent:
         part.prior_variance_ = np.full(k, part._start(k))
         part.second_moment_ = np.full(k, 1 / part.prior_precision)
         self.variance = torch.full_like(loadings, part._start(k))
+        self._known: WordInformation | None = None
 
     def ascend(self, loadings: Tensor, gradient: WordGradient) -> None:
         """Move the means in place."""
@@ -203,21 +204,26 @@ class _GaussianAscent:
         curvature, totals = gradient.information
         n_words = len(gradient.linear)
         mean, variance = loadings[:n_words], self.variance[:n_words]
-        second = curvature.double().sum(dim=0) / totals.double().sum().clamp(min=1)
-        self.part.second_moment_ = second.cpu().numpy()
+        if gradient.information is not self._known:
+            # The same for all steps of a pass.
+            self._known = gradient.information
+            second = curvature.double().sum(dim=0) / totals.double().sum().clamp(min=1)
+            self.part.second_moment_ = second.cpu().numpy()
         prior = self.part.learn_prior(mean, variance, self.step)
-        torch.reciprocal(1 / prior + curvature, out=variance)
-        slope = gradient.linear - gradient.scale * gradient.softmax
-        slope = slope - mean / prior
+        torch.add(curvature, 1 / prior, out=variance).reciprocal_()
         if isinstance(self.optimizer, Adam):
-            self.optimizer.ascend(mean, slope)
+            self.optimizer.ascend(mean, gradient.slope() - mean / prior)
             return
-        newton: Tensor = 1 / variance
-        if gradient.curvature is not None:
-            rows, columns = gradient.curvature
-            newton = rows * columns + 1 / prior
-        rates = gradient.word_rates
-        self.optimizer.ascend(mean, slope, gradient.rate, newton, rates)
+        softmax = gradient.softmax
+        self.optimizer.ascend(
+            mean,
+            gradient.linear,
+            gradient.rate,
+            curvature if gradient.curvature is None else gradient.curvature,
+            gradient.word_rates,
+            subtract=None if softmax is None else (softmax, gradient.scale),
+            precision=1 / prior,
+        )
 
     def state(self) -> dict[str, Tensor]:
         """Return what a checkpoint must hold."""

@@ -55,13 +55,16 @@ class _ProximalAscent:
 
     def ascend(self, loadings: Tensor, gradient: WordGradient) -> None:
         """Move the loadings in place."""
+        both = None
+        if gradient.softmax is not None:
+            both = gradient.softmax, gradient.scale
         self.optimizer.ascend(
             loadings,
             gradient.linear,
             gradient.rate,
             gradient.curvature,
             gradient.word_rates,
-            subtract=(gradient.softmax, gradient.scale),
+            subtract=both,
         )
 
 
@@ -72,7 +75,7 @@ class _OrthantAscent:
 
     def ascend(self, loadings: Tensor, gradient: WordGradient) -> None:
         """Move the loadings in place."""
-        slope = gradient.linear - gradient.softmax * gradient.scale
+        slope = gradient.slope()
         if self.l2 > 0:
             slope = slope - self.l2 * loadings
         self.optimizer.ascend(loadings, slope)

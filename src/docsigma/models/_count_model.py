@@ -187,14 +187,17 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
-    def _begin(self, X: CountsLike) -> tuple[Counts, int]:
-        """Return the counts to train on, and the seed of the training."""
+    def _begin(self, X: CountsLike, n_ranks: int = 1) -> tuple[Counts, int]:
+        """Return the counts to train on, and the seed of the training.
+
+        So many processes share the documents.
+        """
         counts = self._check_counts(X, reset=True)
         if not counts.n_tokens.sum() > 0:
             raise InputError(
                 f"the {counts.shape[0]} documents hold no word: every count is zero"
             )
-        self._check_size(*counts.shape)
+        self._check_size(*counts.shape, n_ranks)
         self.training_log_unigram_ = log_unigram(counts.word_totals)
         self.trained_on_ = {}
         self._note_training(counts)
@@ -208,11 +211,11 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         more = {name: n + int(known.get(name, 0)) for name, n in more.items()}
         self.trained_on_ = {**known, **more}
 
-    def _check_size(self, n_documents: int, n_features: int) -> None:
+    def _check_size(self, n_documents: int, n_features: int, n_ranks: int) -> None:
         """Refuse more components than memory holds; warn of more than documents."""
         k = self.n_components
         # Words with both moments of their optimiser, and documents' means and spreads.
-        numbers = 3 * n_features * k + 2 * n_documents * k
+        numbers = 3 * n_features * k + 2 * -(-n_documents // n_ranks) * k
         what = f"`n_components`={k} for {n_documents} documents and {n_features} words"
         check_memory(4 * numbers, choose_device(self.device), what)
         if k > n_documents:
@@ -247,6 +250,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             bar.set_postfix(shown, refresh=False)
             bar.update()
             stop = callback is not None and bool(callback(self._pass(trainer)))
+            stop = trainer.ranks.any(stop)
             if save is not None:
                 save(trainer)
             return stop

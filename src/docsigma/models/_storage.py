@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +15,13 @@ from docsigma._part import Part
 from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
 from docsigma.parts import KINDS, kind_name, under
-from docsigma.persistence import StoredModel, read_checkpoint, write_checkpoint
+from docsigma.persistence import (
+    Arrays,
+    StoredModel,
+    read_checkpoint,
+    write_checkpoint,
+)
+from docsigma.ranks import Ranks
 
 if TYPE_CHECKING:
     import os
@@ -124,7 +132,12 @@ def unpack(
 
 
 class CheckpointFile:
-    """The checkpoint of one training, with its parameters and its counts' digest."""
+    """The checkpoint of one training, with its parameters and its counts' digest.
+
+    Where several processes train, each writes the rows of its documents to a file of
+    its own, named by the pass; then the first writes the checkpoint, which says how
+    many such files belong to it, and removes those of the last one.
+    """
 
     def __init__(
         self, path: str | os.PathLike[str], model: SubspaceModel, counts: Counts
@@ -135,14 +148,53 @@ class CheckpointFile:
 
     def write(self, trainer: Trainer) -> None:
         """Write the state of `trainer`."""
+        ranks = trainer.ranks
         config = {
             "parameters": self._parameters,
             "counts": self._digest,
             "seed": trainer.seed,
             "history": trainer.rows(),
+            "n_ranks": ranks.size,
         }
         arrays = {k: v.cpu().numpy() for k, v in trainer.state().items()}
-        write_checkpoint(self.path, config, arrays)
+        if ranks.size > 1:
+            own = {name: arrays.pop(name) for name in trainer.document_tensors()}
+            write_checkpoint(self._shard(trainer.epoch, ranks), {}, own)
+            ranks.wait()
+        if ranks.rank == 0:
+            write_checkpoint(self.path, config, arrays)
+            remove_shards(self.path, (trainer.epoch, ranks.size))
+        ranks.wait()
+
+    def _shard(self, n_passes: int, ranks: Ranks) -> Path:
+        """Return the file with the rows of one process's documents."""
+        own = f"pass{n_passes}.{ranks.rank}-of-{ranks.size}"
+        return self.path.with_name(f"{self.path.stem}.{own}{self.path.suffix}")
+
+    def _add_rows(
+        self, trainer: Trainer, arrays: Arrays, n_passes: int, n_ranks: int
+    ) -> None:
+        """Add the rows of this process's documents, whoever wrote them, to `arrays`."""
+        wanted = trainer.documents_of(trainer.ranks)
+        found: Arrays = {}
+        for rank in range(n_ranks):
+            ranks = Ranks(rank, n_ranks)
+            _, place, own = np.intersect1d(
+                trainer.documents_of(ranks),
+                wanted,
+                assume_unique=True,
+                return_indices=True,
+            )
+            if len(own) < len(wanted) and not len(own):
+                continue
+            rows = arrays
+            if n_ranks > 1:
+                _, rows = read_checkpoint(self._shard(n_passes, ranks))
+            for name in trainer.document_tensors():
+                shape = (len(wanted), *rows[name].shape[1:])
+                found.setdefault(name, np.empty(shape, rows[name].dtype))
+                found[name][own] = rows[name][place]
+        arrays |= found
 
     def restore(self, trainer: Trainer) -> None:
         """Restore the state in the file, if it is of this training.
@@ -165,6 +217,27 @@ class CheckpointFile:
                     f"{self.path} was written with {name}={before!r}, not {now!r}"
                 )
         trainer.seed = int(config["seed"])
+        n_passes, n_ranks = len(config["history"]), int(config.get("n_ranks", 1))
+        if max(n_ranks, trainer.ranks.size) > 1:
+            self._add_rows(trainer, arrays, n_passes, n_ranks)
         state = {name: torch.from_numpy(array) for name, array in arrays.items()}
         trainer.restore(state, config["history"])
-        remove_leftovers(self.path)
+        trainer.ranks.wait()
+        if trainer.ranks.rank == 0:
+            remove_leftovers(self.path)
+            remove_shards(self.path, (n_passes, n_ranks))
+
+
+def remove_shards(path: Path, keep: tuple[int, int] = (0, 0)) -> None:
+    """Remove the files that processes wrote beside a checkpoint.
+
+    Those of as many passes and processes as `keep` says stay.
+    """
+    stem, suffix = re.escape(path.stem), re.escape(path.suffix)
+    name = rf"\.?{stem}\.pass(\d+)\.\d+-of-(\d+)(\.[0-9a-f]{{8}}\.tmp)?{suffix}"
+    # One that cannot be removed does no harm.
+    with contextlib.suppress(OSError):
+        for file in path.parent.iterdir():
+            found = re.fullmatch(name, file.name)
+            if found and (found[3] or (int(found[1]), int(found[2])) != keep):
+                file.unlink()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from numbers import Integral, Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakKeyDictionary
 
@@ -27,6 +28,7 @@ from docsigma.parts import make_part
 from docsigma.posterior import GaussianPosterior
 from docsigma.posteriors import DiagonalGaussians, Full, Points, PosteriorFamily
 from docsigma.random import Stream, generator, standard_normals
+from docsigma.ranks import Ranks
 from docsigma.trainers import Algorithm1Trainer, MinibatchSettings, MinibatchTrainer
 from docsigma.trainers.schedule import plan_stages
 
@@ -137,6 +139,7 @@ class SubspaceModel(CountModel):
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int | None = None,
         resume: bool = False,
+        ranks: Ranks | None = None,
     ) -> Self:
         """Learn m and T from word counts.
 
@@ -158,7 +161,12 @@ class SubspaceModel(CountModel):
             Passes between two checkpoints; None means 50, or 1 for ``"fast"``.
         resume : bool, default=False
             Go on from `checkpoint`. On a CPU the result is bit for bit that of an
-            uninterrupted run.
+            uninterrupted run, by the same number of processes.
+        ranks : Ranks, default=None
+            The processes that fit this model together, from ``Ranks.join()``; all of
+            them call ``fit`` with the same counts, and get the same model. Each keeps
+            the posteriors of its own documents, those of counts on disk in a file
+            beside `checkpoint`. None means this process alone.
 
         Returns
         -------
@@ -170,12 +178,22 @@ class SubspaceModel(CountModel):
             every = 1 if self.solver == "fast" else 50
         if every < 1:
             raise InputError(f"`checkpoint_every` must be at least 1, got {every}")
-        counts, seed = self._begin(X)
+        ranks = ranks or Ranks()
+        if ranks.size > 1 and self.solver != "fast":
+            raise InputError(
+                f'solver="paper" trains in one process, not in {ranks.size}; '
+                'solver="fast" does'
+            )
+        counts, seed = self._begin(X, ranks.size)
+        seed = int(ranks.first(torch.tensor(seed)))
         self.parts_ = parts
         self._planned = self.minibatch_settings.n_passes(
             counts.shape[0], self.n_components
         )
-        trainer = self._trainer(counts, seed)
+        scratch = None
+        if checkpoint is not None and not counts.in_memory:
+            scratch = Path(checkpoint).absolute().parent
+        trainer = self._trainer(counts, seed, ranks, scratch)
         store = None
         if checkpoint is not None:
             store = _storage.CheckpointFile(checkpoint, self, counts)
@@ -190,7 +208,7 @@ class SubspaceModel(CountModel):
 
         with self._arithmetic():
             self._run(trainer, self.n_passes, callback, save)
-        if store is not None:
+        if store is not None and trainer.epoch % every:
             store.write(trainer)
         self._adopt(trainer)
         self._check_learned()
@@ -212,7 +230,9 @@ class SubspaceModel(CountModel):
             stacklevel=2,
         )
 
-    def _trainer(self, counts: Counts, seed: int) -> Trainer:
+    def _trainer(
+        self, counts: Counts, seed: int, ranks: Ranks, scratch: Path | None
+    ) -> Trainer:
         """Make the trainer of the solver, if it can move the model's posteriors."""
         like = self._empty(counts)
         parts, k = self.parts_, self.n_components
@@ -231,6 +251,8 @@ class SubspaceModel(CountModel):
                 init_scale=float(self.init_scale),
                 seed=seed,
                 settings=settings,
+                ranks=ranks,
+                scratch=scratch,
             )
         variance = getattr(self, "init_variance", 1.0)
         posterior = parts.covariance.constant(counts.shape[0], k, variance, like)

@@ -52,6 +52,7 @@ class ProximalAdam:
         curvature: tuple[Tensor, Tensor] | Tensor | None = None,
         row_rates: Tensor | None = None,
         subtract: tuple[Tensor, float | Tensor] | None = None,
+        precision: Tensor | None = None,
     ) -> None:
         """Move the rows of `parameter` in place, as many as `gradient` has.
 
@@ -60,7 +61,8 @@ class ProximalAdam:
         never leaves the cache. With `curvature`, a bound on the second derivative, no
         step is longer than a Newton step: a tensor like `gradient`, or one number per
         row and one per column, to be multiplied. `row_rates` multiply the step size,
-        one per row.
+        one per row. `precision`, one number per column, is that of a Gaussian prior
+        around zero: it adds to the gradient and to such a curvature.
         """
         self.n_steps += 1
         b1, b2 = self.betas
@@ -78,6 +80,8 @@ class ProximalAdam:
                 slope = gradient[rows] - subtract[0][rows] * subtract[1]
             if self.l2 > 0:
                 slope.sub_(values, alpha=self.l2)
+            if precision is not None:
+                slope.addcmul_(values, precision, value=-1)
             m1.lerp_(slope, 1 - b1)
             m2.mul_(b2).addcmul_(slope, slope, value=1 - b2)
             # The step a unit of gradient would make, into the gradient's memory.
@@ -85,6 +89,8 @@ class ProximalAdam:
             unit.mul_(slow if row_rates is None else slow / row_rates[rows])
             if curvature is not None:
                 _add_curvature(unit, curvature, rows)
+                if precision is not None:
+                    unit.add_(precision)
             unit.reciprocal_()
             moved = values.addcmul(m1, unit, value=1 / (1 - b1**self.n_steps))
             if self.l1 > 0:

@@ -12,9 +12,13 @@ from torch import Tensor
 
 from docsigma.objective import corpus_bound
 from docsigma.parts import Parts, under
+from docsigma.ranks import Ranks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from docsigma.kernels import CountTensor
     from docsigma.posteriors import Gaussians
@@ -114,6 +118,8 @@ class Trainer(ABC):
     n_passes: int | None = None
     # What a part has learned goes into checkpoints too.
     parts: Parts | None = None
+    # The processes that train together.
+    ranks = Ranks()
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -145,6 +151,14 @@ class Trainer(ABC):
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors that training moves in place, if it can be resumed."""
         return {}
+
+    def document_tensors(self) -> dict[str, Tensor]:
+        """Return those with a row per document, where processes share the documents."""
+        return {}
+
+    def documents_of(self, ranks: Ranks) -> NDArray[np.intp]:
+        """Return the documents of the rows that a process has."""
+        raise NotImplementedError
 
     def optimizers(self) -> Mapping[str, Optimizer]:
         """Return the optimizers by name, if training can be resumed."""
@@ -202,6 +216,7 @@ class Trainer(ABC):
         learned = {} if self.parts is None else self.parts.arrays()
         return (
             self.tensors()
+            | self.document_tensors()
             | {
                 f"{name}.{part}": value
                 for name, optimizer in self.optimizers().items()
@@ -212,7 +227,7 @@ class Trainer(ABC):
 
     def restore(self, state: dict[str, Tensor], history: list[dict[str, Any]]) -> None:
         """Restore the state that :meth:`state` returned, and its history."""
-        for name, tensor in self.tensors().items():
+        for name, tensor in (self.tensors() | self.document_tensors()).items():
             tensor.copy_(state[name])
         for name, optimizer in self.optimizers().items():
             parts = optimizer.state()
@@ -236,10 +251,12 @@ def learn_parts(
     documents: Iterable[tuple[CountTensor, Gaussians]],
     *,
     unseen: bool = False,
+    ranks: Ranks = Trainer.ranks,
 ) -> bool:
     """Let the parts that learn do so, and return whether any does.
 
-    `unseen` says that the words have not seen these documents.
+    `unseen` says that the words have not seen these documents. Sums are over those of
+    all `ranks`.
     """
     learning = [
         (role, part)
@@ -256,5 +273,6 @@ def learn_parts(
                 total = totals[role]
                 total[name] = total[name] + value if name in total else value
     for role, part in learning:
-        part.update(totals[role])
+        total = totals[role]
+        part.update({name: ranks.sum(total[name]) for name in sorted(total)})
     return True

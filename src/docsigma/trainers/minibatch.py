@@ -11,17 +11,27 @@ from torch import Tensor
 from docsigma.kernels import CountTensor
 from docsigma.random import Stream, generator, standard_normals
 from docsigma.trainers._base import PassSums, StopRule, Trainer, learn_parts
+from docsigma.trainers.dealt_batches import DealtBatches
+from docsigma.trainers.kept_posteriors import repeated
 from docsigma.trainers.lsa_start import damped, first_loadings, semantic_start
-from docsigma.trainers.minibatch_step import Batch, MinibatchStep, WordTable
+from docsigma.trainers.minibatch_step import (
+    Batch,
+    MinibatchStep,
+    WordTable,
+    log_shares,
+)
+from docsigma.trainers.schedule import stage_after
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from docsigma.counts.sorted_counts import SortedCounts
     from docsigma.parts import Parts
     from docsigma.posteriors import Gaussians
+    from docsigma.ranks import Ranks
     from docsigma.trainers._base import Optimizer
     from docsigma.trainers.schedule import MinibatchSettings, Stage
 
@@ -69,6 +79,11 @@ class MinibatchTrainer(Trainer):
         Decides all draws.
     settings : MinibatchSettings
         How it steps.
+    ranks : Ranks
+        The processes that train together. Each has the words, and the posteriors of
+        its own documents; what is summed over documents is summed over them all.
+    scratch : path or None
+        Folder for a file that holds the posteriors in place of memory.
     """
 
     def __init__(
@@ -84,8 +99,11 @@ class MinibatchTrainer(Trainer):
         init_scale: float,
         seed: int,
         settings: MinibatchSettings,
+        ranks: Ranks = Trainer.ranks,
+        scratch: Path | None = None,
     ) -> None:
         super().__init__(seed)
+        self.ranks = ranks
         self.counts = counts
         self.parts: Parts = parts
         self.stages = stages
@@ -94,30 +112,28 @@ class MinibatchTrainer(Trainer):
         self.settings = settings
         self.n_passes = sum(stage.n_passes for stage in stages)
         self._like = like
-        n_documents, n_features = counts.n_documents, counts.n_features
+        n_features = counts.n_features
         self.prior = parts.prior.tensors(n_components, like)
         self.table = WordTable(
             n_features, n_components, parts.loadings, like, learn_bias
         )
         self.totals = torch.from_numpy(counts.totals).to(like)
-        variance = self.prior.scale**2
-        self.q = parts.covariance.constant(n_documents, n_components, variance, like)
-        self.effective_tokens = torch.from_numpy(counts.tokens.copy()).to(like)
-        self._batches = self._draw_batches()
+        self._scratch = scratch
+        self._deal()
         self._cache: dict[int, Batch] = {}
         self._cached_words = 0
         self._frequencies = like.new_zeros(0)
         self._frequencies_for: tuple[int, int | None] = (0, None)
 
-    def _draw_batches(self) -> list[NDArray[np.intp]]:
-        """Draw batches; they stay the same, and each pass draws their order anew.
-
-        They are of one size: a small last one would give T a step of mere noise.
-        """
-        source = generator(self.seed, Stream.BATCHES)
-        order = torch.randperm(self.counts.n_documents, generator=source)
-        n_batches = -(-len(order) // self.batch_size)
-        return [np.sort(part.numpy()) for part in torch.tensor_split(order, n_batches)]
+    def _deal(self) -> None:
+        """Deal batches to the processes, and make room for this one's posteriors."""
+        self.dealt = DealtBatches(
+            self.n_documents, self.batch_size, self.seed, self.ranks
+        )
+        rows, k, like = self.dealt.rows, self.table.n_components, self._like
+        one = self.parts.covariance.constant(1, k, self.prior.scale**2, like)
+        self.q = repeated(one, len(rows), self._scratch)
+        self.effective_tokens = torch.from_numpy(self.counts.tokens[rows]).to(like)
 
     @property
     def n_documents(self) -> int:
@@ -147,58 +163,65 @@ class MinibatchTrainer(Trainer):
 
     def stop_rule(self) -> StopRule | None:
         """Return the rule of the last stage: over a fifth of it, after half of it."""
-        last = self.stages[-1]
-        done = self.epoch - (sum(stage.n_passes for stage in self.stages[:-1]))
+        last, done = stage_after(self.epoch, self.stages)
+        if last is not self.stages[-1]:
+            return None
         window = max(self.settings.window, last.n_passes // 5)
         if done < max(2 * window, last.n_passes // 2):
             return None
         return StopRule(window, 2 * window)
 
-    def _make_batch(self, rows: NDArray[np.intp], n_words: int) -> Batch:
+    def _make_batch(self, places: NDArray[np.intp], n_words: int) -> Batch:
         """Return documents with the commonest `n_words` words, and all their tokens.
 
-        Only a linear likelihood can do without the others.
+        `places` are those among this process's documents. Only a linear likelihood can
+        do without the other words.
         """
+        rows = self.dealt.rows[places]
         linear = self.parts.likelihood.linear
         counts = self.counts.batch(rows, n_words if linear else self.counts.n_features)
-        where = torch.from_numpy(rows).to(self._like.device)
+        where = torch.from_numpy(places).to(self._like.device)
         return Batch(where, CountTensor(counts, self._like, self.counts.tokens[rows]))
 
     @property
     def unseen(self) -> int | None:
         """Number of the batch that is set aside in this pass, if any."""
         wanted = any(part.learns_from_unseen() for _, part in self.parts.items())
-        enough = len(self._batches) >= self.settings.least_batches
+        enough = len(self.dealt) >= self.settings.least_batches
         early = self.epoch < self.settings.unseen_passes * (self.n_passes or 0)
         return 0 if wanted and enough and early else None
 
     def _seen(self) -> NDArray[np.intp]:
         """Return the documents that the words learn from in this pass."""
         rows = np.arange(self.n_documents)
-        if self.unseen is None:
-            return rows
-        return np.delete(rows, self._batches[self.unseen])
+        return rows if self.unseen is None else np.delete(rows, self.dealt.first)
 
     def batch(self, number: int, n_words: int) -> Batch:
         """Return a batch; those of a corpus in memory are made once per stage."""
         if not self.counts.in_memory:
-            return self._make_batch(self._batches[number], n_words)
+            return self._make_batch(self.dealt.parts[number], n_words)
         if self._cached_words != n_words:
             self._cache.clear()
             self._cached_words = n_words
         if number not in self._cache:
-            self._cache[number] = self._make_batch(self._batches[number], n_words)
+            self._cache[number] = self._make_batch(self.dealt.parts[number], n_words)
         return self._cache[number]
 
     def documents(self, n_words: int) -> Iterator[Batch]:
-        """Go once through the documents that the words learn from in this pass."""
+        """Go once through the documents that the words learn from in this pass.
+
+        Those of this process; there is one block of them at the least, maybe empty.
+        """
         if self.counts.in_memory:
-            for number in range(len(self._batches)):
+            for number in range(len(self.dealt)):
                 if number != self.unseen:
                     yield self.batch(number, n_words)
             return
-        rows = self._seen()
-        for some in np.array_split(rows, -(-len(rows) // self.settings.block)):
+        places = np.arange(len(self.dealt.rows))
+        if self.unseen is not None:
+            places = np.delete(places, self.dealt.parts[self.unseen])
+        n_blocks = max(1, -(-len(places) // self.settings.block))
+        for some in np.array_split(places, n_blocks):
             yield self._make_batch(some, n_words)
 
     def documents_with(self, n_words: int) -> Tensor:
@@ -209,6 +232,7 @@ class MinibatchTrainer(Trainer):
             for batch in self.documents(n_words):
                 found = batch.counts.document_frequencies()
                 self._frequencies += found[:n_words]
+            self.ranks.sum(self._frequencies)
             self._frequencies_for = made_for
         return self._frequencies
 
@@ -216,20 +240,20 @@ class MinibatchTrainer(Trainer):
         rows, size = self._seen(), self.settings.sample
         if len(rows) <= size:
             return rows
-        source = generator(self.seed, Stream.SAMPLE)
-        return np.sort(rows[torch.randperm(len(rows), generator=source)[:size].numpy()])
+        order = torch.randperm(len(rows), generator=generator(self.seed, Stream.SAMPLE))
+        return np.sort(rows[order[:size].numpy()])
 
     def begin(self) -> None:
         """Start from latent semantic analysis, unless a checkpoint was restored."""
         if self.table.n_words:
             return
-        n_words, n = self.stages[0].n_words, self.n_documents
+        n_words, n = self.stages[0].n_words, len(self.dealt.rows)
         k, block = self.table.n_components, self.settings.block
         sample = self.counts.batch(self._sample(), n_words)
         start = semantic_start(sample, k, self.seed, self._like)
         centre = self.prior.start(self._like.new_zeros(1, k))
         for begin in range(0, n, block):
-            rows = np.arange(begin, min(begin + block, n))
+            rows = self.dealt.rows[begin : begin + block]
             counts = self.counts.batch(rows, n_words)
             embedded = start.embed(counts, self.prior.scale)
             self.q.mean[begin : begin + block] = centre + embedded
@@ -237,32 +261,24 @@ class MinibatchTrainer(Trainer):
         squares = self.table.loadings[:n_words].square()
         spread = (self.totals[:n_words, None] * squares).sum(dim=0)
         spread = spread / self.totals.sum().clamp(min=1)
-        tokens = torch.from_numpy(self.counts.tokens).to(self._like)[:, None]
-        family = self.parts.covariance
+        tokens, family = self.effective_tokens, self.parts.covariance
         for begin in range(0, n, block):
             some = slice(begin, min(begin + block, n))
-            information = family.from_diagonal(0.3 * tokens[some] * spread)
+            information = family.from_diagonal(0.3 * tokens[some, None] * spread)
             self.q[some] = family.with_information(
                 self.q.mean[some], self.prior, information
             )
 
     def _rare_bias(self, n_words: int) -> Tensor:
         """Share what the row of the rare words has among them."""
-        return self._log_shares(n_words) + self.table.bias[n_words]
-
-    def _log_shares(self, n_words: int) -> Tensor:
-        """Return the log probabilities of rare words among themselves, by counts."""
-        rare = self.totals[n_words:].clamp(min=1e-3)
-        shared: Tensor = rare.log() - rare.sum().log()
-        return shared
+        return log_shares(self.totals, n_words) + self.table.bias[n_words]
 
     def _grow(self, n_words: int) -> None:
         """Start loadings of the words up to `n_words`; the row after is all others."""
         before, k = self.table.n_words, self.table.n_components
         rows = self._sample()
         counts = CountTensor(damped(self.counts.batch(rows, n_words)), self._like)
-        where = torch.from_numpy(rows).to(self._like.device)
-        mean = self.q.mean[where]
+        mean = self.dealt.gather(self.q.mean, rows)
         loadings, shift = first_loadings(counts, mean, self.parts.loadings)
         if before == 0:
             self.table.bias[0] = 0.0
@@ -279,28 +295,21 @@ class MinibatchTrainer(Trainer):
             bias[: n_words - before] + learned,
             bias[n_words - before :],
         )
-
-    def _stage(self) -> tuple[Stage, int]:
-        """Return the stage of the next pass, and the passes of it that are done."""
-        done = self.epoch
-        for stage in self.stages[:-1]:
-            if done < stage.n_passes:
-                return stage, done
-            done -= stage.n_passes
-        return self.stages[-1], done
+        # The processors of other machines may have rounded otherwise.
+        self.ranks.first(self.table.tensor)
 
     def one_pass(self) -> PassSums:
         """Visit every batch once."""
-        stage, done = self._stage()
+        stage, done = stage_after(self.epoch, self.stages)
         n_words, settings = stage.n_words, self.settings
         if self.table.n_words != n_words:
             self._grow(n_words)
         source = generator(self.seed, Stream.ORDER, self.epoch)
-        batches = torch.randperm(len(self._batches), generator=source).tolist()
+        batches = torch.randperm(len(self.dealt), generator=source).tolist()
         unseen = self.unseen
         totals, n_tokens = self.totals, float(self.counts.tokens[self._seen()].sum())
         if unseen is not None:
-            counts = self.counts.batch(self._batches[unseen], self.counts.n_features)
+            counts = self.counts.batch(self.dealt.first, self.counts.n_features)
             totals = totals - CountTensor(counts, self._like).word_totals()
         step = MinibatchStep(
             self.table.prefix(n_words),
@@ -311,9 +320,10 @@ class MinibatchTrainer(Trainer):
             settings,
             documents=self.documents(n_words),
             totals=totals,
-            log_shares=self._log_shares(n_words),
+            log_shares=log_shares(self.totals, n_words),
             documents_with=self.documents_with(n_words),
             n_tokens=n_tokens,
+            ranks=self.ranks,
         )
         progress = self.epoch / max(1, (self.n_passes or 0) - 1)
         change = settings.last_damping - settings.first_damping
@@ -323,13 +333,13 @@ class MinibatchTrainer(Trainer):
         k = self.table.n_components
         for number, batch in enumerate(batches):
             key = generator(self.seed, Stream.NOISE, self.epoch, number)
-            noise = standard_normals((len(self._batches[batch]), k), key, self._like)
+            noise = standard_normals((self.dealt.sizes[batch], k), key, self._like)
             if number % settings.basis_every == 0:
                 step.update_basis()
             part = (done * len(batches) + number + 1) / (stage.n_passes * len(batches))
             step.visit(
                 self.batch(batch, n_words),
-                noise,
+                noise[self.dealt.within[batch]],
                 damping,
                 stage.rate(part),
                 curved,
@@ -337,9 +347,16 @@ class MinibatchTrainer(Trainer):
             )
         self._learn_parts(n_words)
         penalty = self.parts.loadings.penalty(self.table.loadings[:n_words])
-        return PassSums(
-            float(step.bound) + self._rare_part(n_words), float(step.kl), penalty
+        # Once, and so that all processes agree on when to stop.
+        own = 0.0 if self.ranks.rank else penalty
+        sums = self.ranks.sum(
+            torch.stack([step.bound, step.kl, step.kl.new_tensor(own)])
         )
+        bound, kl, penalty = sums.tolist()
+        if self.parts.likelihood.linear:
+            # Else it has seen each of the rare words.
+            bound += self.counts.rare_log_likelihood(n_words)
+        return PassSums(bound, kl, penalty)
 
     def _learn_parts(self, n_words: int) -> None:
         """Let parts learn from the documents just visited, or from the unseen ones."""
@@ -352,34 +369,33 @@ class MinibatchTrainer(Trainer):
             for batch in self.documents(n_words):
                 yield batch.counts, self.q[batch.rows]
 
-        learned = learn_parts(self.parts, *words, posteriors())
+        learned = learn_parts(self.parts, *words, posteriors(), ranks=self.ranks)
         if self.unseen is not None:
-            n_words = self.counts.n_features
-            rows, counts = self._make_batch(self._batches[self.unseen], n_words)
-            found = [(counts, self.q[rows])]
+            # Each process looks at all of them: a part's draws go by their order.
+            rows = self.dealt.first
+            counts = self.counts.batch(rows, self.counts.n_features)
+            tensors = self.q.tensors().items()
+            q = self.q.like({k: self.dealt.gather(v, rows) for k, v in tensors})
+            found = [(CountTensor(counts, self._like), q)]
             learn_parts(self.parts, *self._sorted_words(), found, unseen=True)
             learned = True
         if learned:
             self.prior = self.parts.prior.tensors(self.table.n_components, self._like)
 
-    def _rare_part(self, n_words: int) -> float:
-        """Return what the choice among the folded words adds to the likelihood.
-
-        Nothing where the likelihood has seen each of them.
-        """
-        if not self.parts.likelihood.linear:
-            return 0.0
-        rare = self.counts.totals[n_words:]
-        rare = rare[rare > 0]
-        return float((rare * np.log(rare / rare.sum())).sum()) if len(rare) else 0.0
-
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors that training moves in place, for a checkpoint."""
-        posterior = {f"posterior.{k}": v for k, v in self.q.tensors().items()}
-        tensors = {"table": self.table.tensor, "n_words": self.table.size}
+        """Return the words, which training moves in place, for a checkpoint."""
+        return {"table": self.table.tensor, "n_words": self.table.size}
+
+    def document_tensors(self) -> dict[str, Tensor]:
+        """Return the tensors with a row per document of this process."""
+        tensors = {f"posterior.{k}": v for k, v in self.q.tensors().items()}
         if not self.parts.likelihood.linear:
             tensors["effective_tokens"] = self.effective_tokens
-        return tensors | posterior
+        return tensors
+
+    def documents_of(self, ranks: Ranks) -> NDArray[np.intp]:
+        """Return the documents whose posteriors a process has."""
+        return DealtBatches(self.n_documents, self.batch_size, self.seed, ranks).rows
 
     def optimizers(self) -> Mapping[str, Optimizer]:
         """Return the optimizers by name, for a checkpoint."""
@@ -388,7 +404,7 @@ class MinibatchTrainer(Trainer):
     def restore(self, state: dict[str, Tensor], history: list[dict[str, Any]]) -> None:
         """Restore the state that :meth:`state` returned, and its history."""
         # The seed may be the checkpoint's.
-        self._batches = self._draw_batches()
+        self._deal()
         self._cache.clear()
         super().restore(state, history)
         self.prior = self.parts.prior.tensors(self.table.n_components, self._like)

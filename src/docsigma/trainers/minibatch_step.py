@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from docsigma.parts import Parts
     from docsigma.posteriors import Gaussians
     from docsigma.priors import PriorTensors
+    from docsigma.ranks import Ranks
     from docsigma.trainers._base import Optimizer
     from docsigma.trainers.schedule import MinibatchSettings
 
@@ -91,6 +92,13 @@ class WordTable:
         return {"loadings": self.ascent, "bias": self.bias_ascent}
 
 
+def log_shares(totals: Tensor, n_words: int) -> Tensor:
+    """Return the log probabilities of rare words among themselves, by their counts."""
+    rare = totals[n_words:].clamp(min=1e-3)
+    shared: Tensor = rare.log() - rare.sum().log()
+    return shared
+
+
 class WordPrefix(NamedTuple):
     """The commonest words of a table, with loadings, and one word for all others."""
 
@@ -103,15 +111,16 @@ class WordPrefix(NamedTuple):
 class MinibatchStep:
     r"""One pass of :class:`~docsigma.trainers.minibatch.MinibatchTrainer`.
 
-    It moves the words of this pass and the posteriors `q` of the whole corpus in place.
-    `documents` is the whole corpus, once; `totals` are the tokens of each word,
-    `documents_with` the documents that have it, and `n_tokens` all tokens. `log_shares`
-    says how the words that one stands for share its probability. `bound` and `kl` are
-    sums over the documents visited so far; `linear_gradient` is :math:`X^\top\nu` of
-    the whole corpus: the linear half of T's gradient for a linear likelihood, and most
-    of it for others. `effective_tokens` are those of each document's last visit, moved
-    in place too: with them as weights one evaluation of the words gives everything,
-    though effective counts follow from it.
+    It moves the words of this pass and the posteriors `q` of this process's documents
+    in place. `documents` are all of these, once. Of the whole corpus, `totals` are the
+    tokens of each word, `documents_with` the documents that have it, and `n_tokens` all
+    tokens. `log_shares` says how the words that one stands for share its probability.
+    `bound` and `kl` are sums over the documents visited so far; `linear_gradient` is
+    :math:`X^\top\nu` of all documents here: summed over the `ranks`, the linear half of
+    T's gradient for a linear likelihood, and most of it for others. `effective_tokens`
+    are those of each document's last visit, moved in place too: with them as weights
+    one evaluation of the words gives everything, though effective counts follow from
+    it.
     """
 
     def __init__(
@@ -128,8 +137,10 @@ class MinibatchStep:
         log_shares: Tensor,
         documents_with: Tensor,
         n_tokens: float,
+        ranks: Ranks,
     ) -> None:
         self.words, self.parts, self.prior = words, parts, prior
+        self.ranks = ranks
         self.q, self.settings, self.n_tokens = q, settings, n_tokens
         self.effective_tokens = effective_tokens
         n_words, k = words.loadings.shape
@@ -157,6 +168,9 @@ class MinibatchStep:
             if self.information is not None:
                 counts.add_backprojected(second, everything)
             moment += (counts.n_tokens[:, None] * second).sum(dim=0)
+        ranks.sum(moment)
+        if self.information is not None:
+            ranks.sum(everything)
         seen = documents_with.clamp(min=1.0)[:, None]
         # A word in few documents has few directions: its curvature lies in them.
         rows = totals[:n_words, None] * (1 + k / seen) / settings.newton
@@ -282,19 +296,24 @@ class MinibatchStep:
         table, n_words = self.words.table, len(self.words.loadings)
         assert moments.loading_gradient is not None
         assert moments.bias_gradient is not None
-        scale = self.n_tokens / counts.n_tokens.sum().clamp(min=1.0)
+        scale = self.n_tokens / self.ranks.sum(counts.n_tokens.sum()).clamp(min=1.0)
         counts.add_backprojected(moved, self.linear_gradient)
-        linear, totals = self.linear_gradient[:n_words], self.totals
+        linear = self.linear_gradient[:n_words]
+        softmax = moments.loading_gradient[:n_words]
+        excess = -scale * moments.bias_gradient
         if not self.parts.likelihood.linear:
             # Only how far effective counts are from counts is taken from the batch.
             both = scale * self._excess(counts, points, mean, terms, weights)
             linear, rest = linear + both[:n_words, :-1], both[n_words:, -1:].sum(dim=0)
-            totals = totals + torch.cat([both[:n_words, -1], rest])
+            excess += torch.cat([both[:n_words, -1], rest])
+        if self.ranks.size > 1:
+            # Each has the linear half of its own documents: one sum does for both.
+            linear = self.ranks.sum(linear - scale * softmax)
         table.ascent.ascend(
             self.words.loadings,
             WordGradient(
                 linear,
-                moments.loading_gradient[:n_words],
+                softmax if self.ranks.size == 1 else None,
                 scale,
                 rate,
                 self.word_curvature,
@@ -303,7 +322,7 @@ class MinibatchStep:
             ),
         )
         if table.learn_bias:
-            excess = totals - scale * moments.bias_gradient
+            excess = self.totals + self.ranks.sum(excess)
             table.bias_ascent.ascend(
                 self.words.rows[:, -2:-1], excess[:, None], rate * self.prior.scale
             )

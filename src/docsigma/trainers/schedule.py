@@ -102,6 +102,15 @@ class Stage:
         return low + 0.5 * (high - low) * (1 + math.cos(math.pi * done))
 
 
+def stage_after(n_passes: int, stages: list[Stage]) -> tuple[Stage, int]:
+    """Return the stage after so many passes, and how many of them were its own."""
+    for stage in stages[:-1]:
+        if n_passes < stage.n_passes:
+            return stage, n_passes
+        n_passes -= stage.n_passes
+    return stages[-1], n_passes
+
+
 def plan_stages(
     counts: SortedCounts,
     max_iter: int,

@@ -1,0 +1,62 @@
+"""`--shard i/n`: one of n equal parts of the documents, for any scheduler."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from docsigma.cli._common import option
+from docsigma.exceptions import InputError
+
+ShardOption = Annotated[
+    str | None,
+    option(
+        "Do one of n equal parts, as 0/8 to 7/8, and write it to a file whose name "
+        "says which. A part that is there already is not done again.",
+        "all",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of some equal parts, from 0; by default all there is."""
+
+    number: int = 0
+    of: int = 1
+
+    @classmethod
+    def parse(cls, text: str | None) -> Shard:
+        """Read what a user wrote."""
+        if text is None:
+            return cls()
+        found = re.fullmatch(r"(\d+)/(\d+)", text)
+        if found is None or not int(found[1]) < int(found[2]):
+            raise InputError(
+                f"--shard must be i/n with i from 0 to n - 1, as 0/8, got {text!r}"
+            )
+        return cls(int(found[1]), int(found[2]))
+
+    def file(self, out: Path) -> Path:
+        """Return the name of the part that belongs to this shard."""
+        if self.of == 1:
+            return out
+        own = f"{out.stem}-{self.number:05d}-of-{self.of:05d}{out.suffix}"
+        return out.with_name(own)
+
+    def rows(self, n: int) -> slice:
+        """Return which of n documents it has; none of the parts may be empty."""
+        if self.of > max(1, n):
+            raise InputError(f"--shard asks for {self.of} parts of {n} documents")
+        return slice(n * self.number // self.of, n * (self.number + 1) // self.of)
+
+    def is_done(self, out: Path, force: bool) -> bool:
+        """Whether an earlier run has written this part; says so."""
+        done = self.of > 1 and not force and self.file(out).is_file()
+        if done:
+            typer.echo(f"docsigma: {self.file(out)} is there already", err=True)
+        return done

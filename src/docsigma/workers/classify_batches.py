@@ -1,0 +1,81 @@
+"""Texts of Arrow batches to labels with their doubt."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from docsigma.classifiers.counts_classifier import CountsClassifier
+from docsigma.posterior import GaussianPosterior
+from docsigma.workers.embed_batches import count_texts, token_columns
+from docsigma.workers.text_batches import TextBatches
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+
+class ClassifyBatches(TextBatches):
+    """Classifies the texts of Arrow batches, as `docsigma classifier predict` does.
+
+    Parameters
+    ----------
+    classifier : path
+        Folder of a classifier; every worker must be able to read it.
+    text_column, keep, threads
+        As in :class:`~docsigma.workers.text_batches.TextBatches`.
+    coverage : float, default=0.9
+        Share of documents whose prediction set has the right label, for a classifier
+        that was calibrated.
+    """
+
+    def __init__(
+        self,
+        classifier: str | os.PathLike[str],
+        text_column: str = "text",
+        keep: Sequence[str] | None = None,
+        threads: int | None = None,
+        coverage: float = 0.9,
+    ) -> None:
+        super().__init__(text_column, keep, threads)
+        self.classifier = str(Path(classifier).absolute())
+        self.coverage = coverage
+
+    def columns(self, texts: list[str]) -> dict[str, Any]:
+        """Return the columns of the predictions."""
+        classifier = _loaded(self.classifier)
+        counted = count_texts(classifier.model, texts, self.classifier)
+        found = predicted_columns(classifier, counted.counts, self.coverage)
+        return found | token_columns(counted)
+
+
+@functools.lru_cache(maxsize=2)
+def _loaded(folder: str) -> CountsClassifier:
+    return CountsClassifier.load(folder)
+
+
+def predicted_columns(
+    classifier: CountsClassifier, counts: sp.csr_matrix, coverage: float
+) -> dict[str, Any]:
+    """Return the columns that a table of predictions has per document."""
+    names = np.array([str(name) for name in classifier.classes_], dtype=object)
+    q = classifier.embed(counts)
+    proba = np.exp(classifier.predict_log_proba(q, counts))
+    winners = names[proba.argmax(axis=1)].tolist()
+    columns: dict[str, Any] = {"predicted": winners, "label": winners}
+    for name, column in zip(names, proba.T, strict=True):
+        columns[f"probability[{name}]"] = np.ascontiguousarray(column)
+    doubt = classifier.predict_uncertainty(q, counts)
+    columns["entropy"] = doubt.entropy
+    columns["epistemic"] = doubt.epistemic
+    columns["typicality"] = doubt.typicality
+    if classifier.calibration is not None:
+        chosen = classifier.predict_sets(q, counts, coverage)
+        columns["prediction_set"] = ["|".join(names[row]) for row in chosen]
+    if isinstance(q, GaussianPosterior):
+        columns["total_variance"] = q.total_variance
+    return columns

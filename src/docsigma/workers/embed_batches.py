@@ -1,0 +1,93 @@
+"""Texts of Arrow batches to Gaussians."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from docsigma.exceptions import InputError
+from docsigma.models.registry import load_model
+from docsigma.workers.text_batches import TextBatches
+
+if TYPE_CHECKING:
+    from docsigma.counts import CountedDocuments
+    from docsigma.models._count_model import CountModel
+
+
+class EmbedBatches(TextBatches):
+    """Embeds the texts of Arrow batches: one row per document, as `docsigma embed`.
+
+    The columns are mean, variance, total_variance, n_tokens and n_unknown, after those
+    that are kept; without the variances if the model gives points.
+
+    Parameters
+    ----------
+    model : path
+        Folder of a model that knows its words; every worker must be able to read it.
+    text_column, keep, threads
+        As in :class:`~docsigma.workers.text_batches.TextBatches`.
+    device : str, default="auto"
+        Where to compute.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, tempfile
+    >>> from docsigma import DocumentEmbedder
+    >>> texts = ["sun and rain", "rain and wind", "bread and salt", "salt and butter"]
+    >>> folder = tempfile.mkdtemp() + "/model"
+    >>> DocumentEmbedder(2, random_state=0).fit(texts).save(folder)
+    >>> embed = EmbedBatches(folder)
+    >>> embed(pa.table({"id": ["a"], "text": ["rain and snow"]})).column_names
+    ['id', 'mean', 'variance', 'total_variance', 'n_tokens', 'n_unknown']
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str],
+        text_column: str = "text",
+        keep: Sequence[str] | None = None,
+        threads: int | None = None,
+        device: str = "auto",
+    ) -> None:
+        super().__init__(text_column, keep, threads)
+        self.model = str(Path(model).absolute())
+        self.device = device
+
+    def columns(self, texts: list[str]) -> dict[str, Any]:
+        """Return the columns of the embeddings."""
+        model = _loaded(self.model, self.device)
+        counted = count_texts(model, texts, self.model)
+        if model.gives_points:
+            found = {"mean": model.transform(counted.counts)}
+        else:
+            q = model.posterior(counted.counts)
+            found = {"mean": q.mean, "variance": q.variance}
+            found["total_variance"] = q.total_variance
+        return found | token_columns(counted)
+
+
+@functools.lru_cache(maxsize=2)
+def _loaded(folder: str, device: str) -> CountModel:
+    model = load_model(folder)
+    model.set_params(device=device)
+    return model
+
+
+def count_texts(model: CountModel, texts: list[str], folder: str) -> CountedDocuments:
+    """Count texts by a model's words."""
+    if model.vocabulary_ is None:
+        raise InputError(f"the model {folder} does not know its words: no texts for it")
+    return model.vocabulary_.count(texts)
+
+
+def token_columns(counted: CountedDocuments) -> dict[str, Any]:
+    """Return how many tokens of each document are known and unknown."""
+    return {
+        "n_tokens": counted.n_tokens.astype(np.int64),
+        "n_unknown": counted.n_unknown.astype(np.int64),
+    }

@@ -17,15 +17,16 @@ PLAIN, KNOWN, UNKNOWN = 0, 1, 2
 def mark_words(vocabulary: Vocabulary, text: str) -> list[tuple[str, int]]:
     """Cut a text into pieces: words that are known, words that are not, and the rest.
 
-    Stop words, and what is too short to be a word, are neither. The pieces put together
-    are the text. A text that is not cut at words, as of characters or by a tokenizer,
-    is one plain piece.
+    Known words that follow each other are one piece. Stop words, and what is too short
+    to be a word, are neither known nor unknown. The pieces put together are the text. A
+    text that is not cut at words, as of characters or by a tokenizer, is one plain
+    piece.
 
     Examples
     --------
     >>> from docsigma.counts import Vocabulary
     >>> mark_words(Vocabulary.from_words(["rain"]), "Rain, snow.")
-    [('Rain', 1), (', ', 0), ('snow', 2), ('.', 0)]
+    [('Rain, ', 1), ('snow', 2), ('.', 0)]
     """
     settings = vocabulary.settings
     if settings["analyzer"] != "word" or vocabulary.tokenizer is not None:
@@ -37,15 +38,24 @@ def mark_words(vocabulary: Vocabulary, text: str) -> list[tuple[str, int]]:
         known = {part: 0 for words in known for part in words.split(" ")}
     pieces: list[tuple[str, int]] = []
     end = 0
+
+    def add(piece: str, kind: int) -> None:
+        # What is between words goes with the known one before it.
+        if kind == PLAIN and not re.search(r"\w", piece):
+            kind = KNOWN if pieces and pieces[-1][1] == KNOWN else PLAIN
+        if kind == KNOWN and pieces and pieces[-1][1] == KNOWN:
+            piece = pieces.pop()[0] + piece
+        pieces.append((piece, kind))
+
     for match in re.finditer(settings["token_pattern"], text):
         tokens = analyze(match[0])
         if not tokens:
             continue
         if match.start() > end:
-            pieces.append((text[end : match.start()], PLAIN))
+            add(text[end : match.start()], PLAIN)
         is_known = any(token in known for token in tokens)
-        pieces.append((match[0], KNOWN if is_known else UNKNOWN))
+        add(match[0], KNOWN if is_known else UNKNOWN)
         end = match.end()
     if end < len(text):
-        pieces.append((text[end:], PLAIN))
+        add(text[end:], PLAIN)
     return pieces

@@ -167,7 +167,7 @@
       event.preventDefault();
       app.safely(() => app.search($("query").value));
     });
-    $("csv").addEventListener("click", (event) => { event.preventDefault(); app.safely(app.saveCsv); });
+    $("csv").addEventListener("click", () => app.safely(app.saveCsv));
     $("png").addEventListener("click", () => {
       app.map.drawNow();
       app.map.canvas.toBlob((blob) => DS.download("map.png", blob));

@@ -19,7 +19,7 @@ import numpy as np
 
 from docsigma import BayesianSMM, load_corpus
 from docsigma.counts import Vocabulary
-from docsigma.experiments.figures import PALETTE, blank
+from docsigma.experiments.figures import label_curves, save_figures
 from docsigma.explore.predictions import Predictions, fit_few_labels
 from docsigma.explore.proposals import propose
 from docsigma.posterior import GaussianPosterior
@@ -68,24 +68,6 @@ def run(train: Any, truth: Any, order: str, seed: int, evaluate: Any) -> list[fl
     return found
 
 
-def draw(report: dict[str, Any], file: Path) -> None:
-    """Draw both curves, every draw as a thin line."""
-    figure, axes = blank()
-    axes.set_ylim(0, 100 * 0.8)
-    for place, (order, draws) in enumerate(report["accuracy"].items()):
-        color = PALETTE[3 * place]
-        for one in draws:
-            axes.plot(report["n_labels"], one, color=color, alpha=0.25, linewidth=1)
-        mean = np.mean(draws, axis=0)
-        axes.plot(report["n_labels"], mean, color=color, marker="o", label=order)
-    axes.set_xticks(report["n_labels"])
-    axes.set_xlabel("labelled posts")
-    axes.set_ylabel("accuracy on test posts (%)")
-    axes.set_title("20 Newsgroups: labels in the proposed and in a random order")
-    axes.legend(frameon=False, loc="lower right")
-    figure.savefig(file)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--components", type=int, default=50)
@@ -112,7 +94,7 @@ def main() -> None:
         "mean": {o: np.mean(d, axis=0).round(1).tolist() for o, d in accuracy.items()},
     }
     chosen.out.write_text(json.dumps(report, indent=2) + "\n", "utf-8")
-    draw(report, chosen.figure)
+    save_figures({chosen.figure.name: label_curves(report)}, chosen.figure.parent)
 
 
 if __name__ == "__main__":

@@ -72,6 +72,8 @@ def explore(
         n_topics=topics,
         labels_file=labels,
     )
+    # What takes long is ready before the page asks.
+    workspace.about()
     address = f"http://127.0.0.1:{port}/explore/"
     typer.echo(f"{len(workspace)} documents at {address} (Ctrl-C stops)", err=True)
     if not no_browser:

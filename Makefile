@@ -1,5 +1,5 @@
 # docsigma: every command sets up what it needs.
-#   make demo    fit, embed and plot the embedded corpus (a few minutes)
+#   make demo    fit, embed and plot the embedded corpus (a few minutes), and a page of it
 #   make test    lint, types, tests, documentation
 #   make test-portable    numerical tests as other processors would run them
 #   make test-recipes    the recipes of docs/interchange.md, with the systems they name

@@ -19,11 +19,14 @@ import tempfile
 from pathlib import Path
 
 from docsigma.experiments.demo import run_demo
+from docsigma.experiments.figures import label_curves, save_figures
 from docsigma_paper.cut_documents import Cut, plot_cuts
 
 ROOT = Path(__file__).parents[1]
 # Of the pictures that the demo draws, those that pages show.
 DEMO = ("uncertainty.png", "map.png")
+# The demo's page as it looks in a browser.
+PAGE = "explore.png"
 
 
 def draw_cuts(results: Path, images: Path) -> list[Path]:
@@ -36,6 +39,38 @@ def draw_cuts(results: Path, images: Path) -> list[Path]:
         drawn.append(images / f"{file.stem}.png")
         plot_cuts(cuts, title).savefig(drawn[-1])
     return drawn
+
+
+def draw_labels(results: Path, images: Path) -> Path:
+    """Draw what labels in a proposed order are worth."""
+    report = json.loads((results / "active-labels.json").read_text("utf-8"))
+    save_figures({"active-labels.png": label_curves(report)}, images)
+    return images / "active-labels.png"
+
+
+def photograph(page: Path, image: Path) -> None:
+    """Take a picture of the demo's page, with a document open."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        shown = browser.new_page(
+            viewport={"width": 1280, "height": 760}, device_scale_factor=1.5
+        )
+        shown.goto(page.as_uri())
+        shown.wait_for_selector("html[data-ready]", state="attached")
+        # Of a document that is neither sure nor unknown, the ellipse says most.
+        shown.evaluate(
+            """(() => { const { certainty } = DS.app.points;
+              const order = [...certainty.keys()].sort(
+                (a, b) => certainty[a] - certainty[b]);
+              return DS.app.open(order[Math.floor(order.length / 2)]); })()"""
+        )
+        shown.wait_for_timeout(500)
+        shown.screenshot(path=image)
+        browser.close()
 
 
 def experiments(results: Path) -> dict[str, int]:
@@ -54,7 +89,7 @@ def main() -> None:
     chosen = parser.parse_args()
     images, results = chosen.root / "docs" / "images", chosen.root / "results"
     measured = chosen.root / "benchmarks" / "results"
-    print(*draw_cuts(measured, images), sep="\n")
+    print(*draw_cuts(measured, images), draw_labels(measured, images), sep="\n")
     plots = [sys.executable, ROOT / "benchmarks" / "plots.py", "--results", measured]
     subprocess.run([*plots, "--out", images], check=True)
     program = "from docsigma.cli.__main__ import main; main()"
@@ -70,6 +105,8 @@ def main() -> None:
         for name in DEMO:
             shutil.copy(Path(folder) / name, images / name)
             print(images / name)
+        photograph((Path(folder) / "explore.html").resolve(), images / PAGE)
+        print(images / PAGE)
 
 
 if __name__ == "__main__":

@@ -207,8 +207,9 @@ def test_every_picture_of_the_pages_is_drawn_by_one_command(tmp_path: Path) -> N
     figures = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(figures)
     drawn = figures.draw_cuts(ROOT / "benchmarks" / "results", tmp_path)
+    drawn.append(figures.draw_labels(ROOT / "benchmarks" / "results", tmp_path))
     assert all(file.stat().st_size > 10_000 for file in drawn)
-    names = {file.name for file in drawn} | set(figures.DEMO)
+    names = {file.name for file in drawn} | set(figures.DEMO) | {figures.PAGE}
     names |= {f"speed-{name}.png" for name in ("peers", "growth")}
     names |= {"lengths.png", "words.png"}
     images = (ROOT / "docs" / "images").glob("*.png")

@@ -13,7 +13,7 @@ def test_demo_writes_model_and_plots_and_beats_the_unigram(tmp_path):
     result = run_demo(tmp_path, n_components=5, max_iter=15, log=lines.append)
     names = {path.name for path in tmp_path.iterdir()}
     plots = {"bound.png", "uncertainty.png", "map.png", "reliability.png"}
-    assert names == {"model", "classifier"} | plots
+    assert names == {"model", "classifier", "explore.html"} | plots
     kinds = ["hybrid", "evidence", "glcu", "glc", "lr"]
     assert list(result.topic_id) == [*kinds, "TF-IDF + LR"]
     assert all(scores["accuracy"] > 10 for scores in result.topic_id.values())

@@ -19,8 +19,10 @@ from docsigma.cli.cluster import cluster
 from docsigma.cli.count import count
 from docsigma.cli.demo import demo
 from docsigma.cli.doctor import doctor
+from docsigma.cli.drift import drift
 from docsigma.cli.duplicates import duplicates
 from docsigma.cli.embed import embed
+from docsigma.cli.explore import explore
 from docsigma.cli.fit import fit
 from docsigma.cli.index import index
 from docsigma.cli.info import corpora, info
@@ -70,7 +72,7 @@ def _missing(name: str) -> Callable[[], None]:
 
 # Functions, or groups of them; those of other distributions join by entry points.
 _WORK = (count, fit, embed, perplexity, topics, tune)
-_LOOKUP = (index, search, duplicates, cluster, serve)
+_LOOKUP = (index, search, duplicates, cluster, serve, explore, drift)
 _FUNCTIONS = (*_WORK, *_LOOKUP, info, corpora, demo, doctor)
 COMMANDS: dict[str, Any] = {command.__name__: command for command in _FUNCTIONS}
 COMMANDS["classifier"] = classifier

@@ -16,13 +16,19 @@ if TYPE_CHECKING:
 
 
 def demo(
-    out: Annotated[Path, option("Folder for the model and plots.")] = Path("demo"),
+    out: Annotated[Path, option("Folder for the model, the plots and a page.")] = Path(
+        "demo"
+    ),
     components: Annotated[int, option("Numbers per embedding (K).")] = 50,
     max_iter: Annotated[
         int | None, option("Passes over the corpus at the most.", "by its size")
     ] = None,
 ) -> None:
-    """Fit on docstrings, embed and label held-out ones, print tables, write plots."""
+    """Fit on docstrings, embed and label held-out ones, print tables, write plots.
+
+    The folder takes a page of the held-out documents too, explore.html: open it in a
+    browser.
+    """
     from docsigma.experiments.demo import run_demo
 
     _common.make_folder(out)

@@ -23,6 +23,8 @@ from docsigma.experiments.figures import (
     save_figures,
     variance_against_length,
 )
+from docsigma.explore.page import write_page
+from docsigma.explore.workspace import Workspace
 from docsigma.metrics.plots import plot_reliability
 from docsigma.models import BayesianSMM
 
@@ -70,8 +72,8 @@ def run_demo(
 ) -> DemoResult:
     """Fit on the corpus's training half, embed and label the other half.
 
-    `folder` takes ``model/`` and the plots; `corpus` is a named corpus of texts with
-    labels; `log` takes a line on each step.
+    `folder` takes ``model/``, the plots and the page ``explore.html``; `corpus` is a
+    named corpus of texts with labels; `log` takes a line on each step.
     """
     loaded = load_corpus(corpus)
     train, train_labels = loaded.train.labelled()
@@ -113,6 +115,18 @@ def run_demo(
         topic_id[kind] = evaluate(log_proba, test_labels, classes)
         if kind == "hybrid":
             classifier.save(folder / "classifier")
+            assert loaded.test.texts is not None
+            workspace = Workspace(
+                model,
+                q,
+                loaded.test.ids,
+                loaded.test.texts,
+                held_out.counts,
+                test_labels,
+                classifier=classifier,
+                title=corpus,
+            )
+            write_page(workspace, folder / "explore.html")
             figures["reliability.png"] = plot_reliability(
                 np.exp(log_proba), test_labels, classes=classes
             )
@@ -120,4 +134,5 @@ def run_demo(
         counted.counts, train_labels, held_out.counts, test_labels
     )
     log(f"plots: {', '.join(save_figures(figures, folder))}")
+    log(f"a page to look around: {folder / 'explore.html'}")
     return DemoResult(model, loaded.test, held_out.n_tokens, q, perplexity, topic_id)

@@ -141,3 +141,26 @@ def document_map(
     axes.set_title("Documents with their one-sigma ellipses")
     axes.legend(markerscale=2.5, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return figure
+
+
+def label_curves(report: Mapping[str, Any]) -> Figure:
+    """Draw accuracy over labelled documents per order of labelling.
+
+    A report has `n_labels`, and per order in `accuracy` one list of them per draw;
+    draws are thin lines, their mean a thick one.
+    """
+    figure, axes = blank()
+    axes.set_ylim(0, 100)
+    for place, (order, draws) in enumerate(report["accuracy"].items()):
+        color = PALETTE[3 * place]
+        for one in draws:
+            axes.plot(report["n_labels"], one, color=color, alpha=0.25, linewidth=1)
+        mean = np.mean(draws, axis=0)
+        label = f"{order} order"
+        axes.plot(report["n_labels"], mean, color=color, marker="o", label=label)
+    axes.set_xticks(report["n_labels"])
+    axes.set_xlabel("labelled documents")
+    axes.set_ylabel("accuracy on test documents (%)")
+    axes.set_title(f"Labels on {report['corpus']}, {len(draws)} draws each")
+    axes.legend(frameon=False, loc="lower right")
+    return figure

@@ -1,0 +1,83 @@
+"""`docsigma drift`: two batches of documents compared."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from docsigma.cli import _common
+from docsigma.cli._common import option
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from docsigma.explore.drift import Interval
+
+OldDocuments = Annotated[
+    str, typer.Argument(metavar="OLD", help="Older documents: corpus, file or folder.")
+]
+NewDocuments = Annotated[
+    str, typer.Argument(metavar="NEW", help="Newer documents: corpus, file or folder.")
+]
+
+
+@_common.with_options()
+def drift(
+    model: _common.ModelFolder,
+    old: OldDocuments,
+    new: NewDocuments,
+    *,
+    topics: Annotated[int, option("Number of topics.")] = 10,
+    words: Annotated[int, option("Words per topic.")] = 6,
+    reader: _common.DocumentOptions,
+    device: _common.Device = None,
+    as_json: _common.JsonFlag = False,
+) -> None:
+    """Compare two batches: which topics grew, and what nothing explains.
+
+    Intervals are of 90 per cent, and hold the doubt about each document and about
+    which documents happened to come. Unexplained are documents further from every topic
+    of OLD than all but 2 per cent of OLD.
+
+    Example: docsigma drift model january.csv february.csv
+    """
+    from docsigma.explore.drift import compare_batches
+
+    _common.check_positive("--topics", topics)
+    _common.check_positive("--words", words)
+    smm = _common.load_model(model, device)
+    if smm.gives_points:
+        kind = type(smm).__name__
+        raise InputError(f"intervals need Gaussians, and {kind} gives points")
+    sources = [reader.count(name, smm) for name in (old, new)]
+    batches = [smm.posterior(source.counts[:]) for source in sources]
+    found = compare_batches(smm, *batches, n_topics=topics, n_words=words)
+    ids = sources[1].ids
+    if as_json:
+        report = asdict(found)
+        for topic in report["topics"]:
+            topic["typical"] = ids(topic["typical"])
+        report["unexplained_rows"] = ids(report["unexplained_rows"])
+        _common.print_json(report)
+        return
+    lines = _common.table(
+        f"Topics of {old} and {new}, per cent of documents",
+        *("words", ">old", ">new", ">change (90 %)", ""),
+    )
+    signs = {True: "grew", False: "shrank", None: ""}
+    for topic in found.topics:
+        shares = [f"{100 * share.value:.1f}" for share in (topic.old, topic.new)]
+        change, sign = _interval(topic.change, "+"), signs[topic.grew]
+        lines.add_row(", ".join(topic.words), *shares, change, sign)
+    _common.show(lines)
+    shares = [_interval(x) for x in (found.unexplained_old, found.unexplained_new)]
+    _common.show(f"Nothing explains: {shares[0]} % of old, {shares[1]} % of new")
+    if found.unexplained_rows:
+        names = ", ".join(ids(found.unexplained_rows[:5]))
+        _common.show(f"Furthest from all: {names}")
+
+
+def _interval(found: Interval, sign: str = "") -> str:
+    value, low, high = (100 * x for x in (found.value, found.low, found.high))
+    return f"{value:{sign}.1f} ({low:{sign}.1f} to {high:{sign}.1f})"

@@ -1,0 +1,156 @@
+"""`docsigma explore`: a page on which a corpus can be seen."""
+
+from __future__ import annotations
+
+import threading
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from docsigma.cli import _common
+from docsigma.cli._common import option
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from docsigma.explore.workspace import Workspace
+    from docsigma.service.engine import Engine
+
+# Seconds that fitting a classifier on the page may take.
+TIMEOUT = 600.0
+
+
+@_common.with_options()
+def explore(
+    model: _common.ModelFolder,
+    docs: _common.DocumentsArgument,
+    *,
+    before: Annotated[
+        str | None,
+        option("Older documents to compare with, as DOCS.", "none"),
+    ] = None,
+    classifier: Annotated[
+        Path | None,
+        option("Folder made by `classifier fit`: predicts from the start.", "none"),
+    ] = None,
+    index: Annotated[
+        Path | None,
+        option("Folder made by `index`, for the search.", "none: by distance"),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        option("File of labels (.jsonl): read if there, kept up to date.", "none"),
+    ] = None,
+    topics: Annotated[int, option("Number of topics.")] = 10,
+    port: Annotated[int, option("Port to listen at.")] = 8000,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Only print the address.")
+    ] = False,
+    reader: _common.DocumentOptions,
+    device: _common.Device = None,
+) -> None:
+    """See a corpus and its doubts on a page; label and classify documents there.
+
+    The page is served to this machine alone and loads nothing from outside. Labels are
+    kept in the file that --labels names; the page saves and loads them too.
+
+    Example: docsigma explore model tickets.csv --labels labels.jsonl
+    """
+    from docsigma.cli.serve import check_address, load_engine
+
+    check_address("127.0.0.1", port)
+    _common.check_positive("--topics", topics)
+    if labels is not None and not labels.exists():
+        _common.check_writable(labels, model, docs)
+    engine = load_engine(model, classifier, index, device)
+    typer.echo(f"embedding {docs} ...", err=True)
+    workspace = make_workspace(
+        engine,
+        [name for name in (before, docs) if name is not None],
+        reader,
+        n_topics=topics,
+        labels_file=labels,
+    )
+    # What takes long is ready before the page asks.
+    workspace.about()
+    address = f"http://127.0.0.1:{port}/explore/"
+    typer.echo(f"{len(workspace)} documents at {address} (Ctrl-C stops)", err=True)
+    if not no_browser:
+        threading.Timer(1.0, webbrowser.open, [address]).start()
+    serve_workspace(engine, workspace, port)
+
+
+def make_workspace(
+    engine: Engine,
+    names: list[str],
+    reader: _common.DocumentOptions,
+    **options: Any,
+) -> Workspace:
+    """Embed documents, those of an older batch first, for a page to show."""
+    import scipy.sparse as sp
+
+    from docsigma.explore.workspace import Workspace
+    from docsigma.posterior import GaussianPosterior
+
+    model = engine.model
+    if model.gives_points:
+        kind = type(model).__name__
+        raise InputError(f"the page shows Gaussians, and {kind} gives points")
+    sources = [reader.count(name, model) for name in names]
+    every = slice(None)
+    texts, ids, given = [], [], []
+    for name, source in zip(names, sources, strict=True):
+        if source.texts is None:
+            raise InputError(f"{name} has counts and no texts to show")
+        texts += source.texts(every)
+        ids += source.ids(every)
+        given += list(source.labels(every) or [None] * len(source.counts))
+    parts = [model.posterior(source.counts[every]) for source in sources]
+    return Workspace(
+        model,
+        GaussianPosterior.concatenate(parts),
+        _distinct(ids),
+        texts,
+        sp.vstack([source.counts[every] for source in sources], format="csr"),
+        given,
+        n_old=len(parts[0]) if len(parts) > 1 else 0,
+        classifier=engine.classifier,
+        index=engine.index,
+        title=Path(names[-1]).stem,
+        **options,
+    )
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return ids of which no two are alike: a repeated one is numbered."""
+    seen: set[str] = set()
+    found = []
+    for name in names:
+        own, number = name, 1
+        while own in seen:
+            number += 1
+            own = f"{name} ({number})"
+        seen.add(own)
+        found.append(own)
+    return found
+
+
+def serve_workspace(engine: Engine, workspace: Workspace, port: int) -> None:
+    """Serve the page, and the service beside it, until the process is told to stop."""
+    import uvicorn
+
+    from docsigma.service.app import make_app
+    from docsigma.service.explore import add_explorer
+    from docsigma.service.settings import ServiceSettings
+
+    app = make_app(engine, ServiceSettings(timeout=TIMEOUT, max_body=64 * 2**20))
+    add_explorer(app, workspace, {"127.0.0.1", "localhost"})
+    uvicorn.run(
+        app,
+        host="127.0.0.1",
+        port=port,
+        log_level="warning",
+        server_header=False,
+        timeout_graceful_shutdown=2,
+    )

@@ -1,0 +1,125 @@
+"""Labels that a person gives, kept in a file of one JSON object per line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from docsigma._files import atomic_file
+from docsigma.exceptions import InputError
+
+# Characters of a label at the most.
+LONGEST = 200
+# Labels that are told apart, at the most.
+MOST = 1000
+
+
+class Labels:
+    """Labels of documents by their rows; a file follows every change.
+
+    Parameters
+    ----------
+    ids : sequence of str
+        Names of the documents, which the file goes by.
+    given : sequence of str or None, default=None
+        Labels that the documents came with.
+    file : Path, default=None
+        Where labels are kept; read if it is there. None: nowhere.
+    """
+
+    def __init__(
+        self,
+        ids: Sequence[str],
+        given: Sequence[str | None] | None = None,
+        file: Path | None = None,
+    ) -> None:
+        self._ids, self._file = ids, file
+        self._rows = {name: row for row, name in enumerate(ids)}
+        self.of: dict[int, str] = {}
+        # In the order of their first use, so that a label keeps its colour and key.
+        self._names: dict[str, None] = {}
+        for row, label in enumerate(given or []):
+            if label is not None:
+                self.of[row] = label
+                self._names[label] = None
+        if file is not None and file.exists():
+            self.load(file.read_text("utf-8"), str(file))
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    def names(self) -> list[str]:
+        """Return all labels that were used, in the order of their first use."""
+        return list(self._names)
+
+    def set(self, rows: Iterable[int], label: str | None) -> None:
+        """Give documents a label, or take it away (None)."""
+        rows = list(rows)
+        for row in rows:
+            if not 0 <= row < len(self._ids):
+                raise InputError(
+                    f"there is no document {row}: there are {len(self._ids)}"
+                )
+        self._change(dict.fromkeys(rows, _checked(label)))
+
+    def load(self, lines: str, source: str = "the labels") -> int:
+        """Add labels from lines of JSON with `id` and `label`; return how many.
+
+        All or nothing: a line that is wrong, or names a document that is not here,
+        changes nothing.
+        """
+        found: dict[int, str | None] = {}
+        for number, line in enumerate(lines.split("\n"), start=1):
+            if not line.strip():
+                continue
+            where = f"line {number} of {source}"
+            try:
+                entry = json.loads(line)
+                name, label = entry["id"], entry["label"]
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
+                raise InputError(
+                    f"{where} is no JSON object with `id` and `label`"
+                ) from error
+            if not isinstance(name, str) or name not in self._rows:
+                raise InputError(
+                    f"{where} names the document {name!r:.80}, which is not here"
+                )
+            if label is not None and not isinstance(label, str):
+                raise InputError(f"{where} has the label {label!r:.80}, not a string")
+            found[self._rows[name]] = _checked(label)
+        self._change(found)
+        return len(found)
+
+    def dump(self) -> str:
+        """Return all labels, one JSON object per line, in the order of documents."""
+        lines = (
+            json.dumps({"id": self._ids[row], "label": self.of[row]})
+            for row in sorted(self.of)
+        )
+        return "".join(f"{line}\n" for line in lines)
+
+    def _change(self, changes: dict[int, str | None]) -> None:
+        kept = {row: label for row, label in self.of.items() if row not in changes}
+        kept |= {row: label for row, label in changes.items() if label is not None}
+        if len(set(kept.values())) > MOST:
+            raise InputError(
+                f"there are {len(set(kept.values()))} different labels, at most {MOST} "
+                "are told apart"
+            )
+        self.of = kept
+        self._names |= dict.fromkeys(kept.values())
+        if self._file is not None:
+            with atomic_file(self._file) as temporary:
+                temporary.write_text(self.dump(), "utf-8")
+
+
+def _checked(label: str | None) -> str | None:
+    if label is None:
+        return None
+    label = label.strip()
+    if not label or len(label) > LONGEST:
+        raise InputError(
+            f"a label has from 1 to {LONGEST} characters, got {len(label)}"
+        )
+    return label

@@ -1,0 +1,49 @@
+"""Arrays as bytes that a page reads without parsing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from docsigma._array_checks import Floats
+
+# What JavaScript calls the arrays.
+_NAMES = {
+    "float32": "Float32Array",
+    "uint8": "Uint8Array",
+    "int16": "Int16Array",
+    "int32": "Int32Array",
+}
+# Arrays start at multiples of this, as typed arrays must.
+_STEP = 8
+
+
+def pack(arrays: Mapping[str, NDArray[Any]], **facts: Any) -> bytes:
+    """Return arrays, and facts that JSON can hold, as one run of bytes.
+
+    Four bytes say how long the JSON after them is; it says where each array starts,
+    counted from the first multiple of 8 after it, and how many entries it has.
+
+    Examples
+    --------
+    >>> pack({"x": np.zeros(2, dtype="float32")})[4:-8].decode().split("}")[0]
+    '{"arrays": {"x": ["Float32Array", 0, 2]'
+    """
+    places, parts, at = {}, [], 0
+    for name, array in arrays.items():
+        data = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"))
+        places[name] = [_NAMES[array.dtype.name], at, int(array.size)]
+        parts.append(data.tobytes() + b"\0" * (-data.nbytes % _STEP))
+        at += len(parts[-1])
+    header = json.dumps({"arrays": places, **facts}).encode()
+    header += b" " * (-(len(header) + 4) % _STEP)
+    return len(header).to_bytes(4, "little") + header + b"".join(parts)
+
+
+def to_bytes(shares: Floats) -> NDArray[np.uint8]:
+    """Return numbers from 0 to 1 as whole numbers from 0 to 255."""
+    return np.rint(255 * np.clip(shares, 0, 1)).astype(np.uint8)

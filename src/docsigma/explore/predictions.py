@@ -1,0 +1,122 @@
+"""What a classifier says of every document of a corpus."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from docsigma._array_checks import Floats
+from docsigma.classifiers import EvidenceClassifier
+from docsigma.classifiers.uncertainty import Uncertainty, embedding_uncertainty
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from docsigma.classifiers.counts_classifier import CountsClassifier
+    from docsigma.posterior import GaussianPosterior
+
+# Documents without a label that the classifier learns from too, at the most: they say
+# how topics spread, and a sample says it as well.
+UNLABELLED = 2000
+# Documents that are predicted at once.
+BLOCK = 8192
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Probabilities of labels per document, and the doubt about them in nats."""
+
+    classes: list[str]
+    proba: Floats
+    entropy: Floats
+    epistemic: Floats
+
+    @property
+    def best(self) -> NDArray[np.intp]:
+        """The most probable class of each document."""
+        return np.asarray(self.proba.argmax(axis=1), dtype=np.intp)
+
+    @property
+    def doubt(self) -> Floats:
+        """Entropy as a share of the greatest there can be, from 0 to 1."""
+        return np.asarray(self.entropy / np.log(max(2, len(self.classes))))
+
+    @classmethod
+    def learned(
+        cls, posterior: GaussianPosterior, labels: dict[int, str]
+    ) -> Predictions:
+        """Fit the classifier for few labels, and predict every document."""
+        return cls.by(fit_few_labels(posterior, labels), posterior)
+
+    @classmethod
+    def by(
+        cls, classifier: EvidenceClassifier, posterior: GaussianPosterior
+    ) -> Predictions:
+        """Predict documents by a classifier on Gaussians."""
+
+        def predict(rows: slice) -> tuple[Floats, Uncertainty]:
+            part = posterior[rows]
+            found = classifier.predict_proba(part)
+            return found, embedding_uncertainty(classifier, part)
+
+        return cls._in_blocks(classifier.classes_, len(posterior), predict)
+
+    @classmethod
+    def of_counts(cls, classifier: CountsClassifier, counts: Any) -> Predictions:
+        """Predict documents by a saved classifier, which embeds by itself."""
+
+        def predict(rows: slice) -> tuple[Floats, Uncertainty]:
+            part = counts[rows]
+            q = classifier.embed(part)
+            proba = np.exp(classifier.predict_log_proba(q, part))
+            return proba, classifier.predict_uncertainty(q, part)
+
+        return cls._in_blocks(classifier.classes_, counts.shape[0], predict)
+
+    @classmethod
+    def _in_blocks(cls, classes: Any, n_documents: int, predict: Any) -> Predictions:
+        blocks = range(0, n_documents, BLOCK)
+        found = [predict(slice(start, start + BLOCK)) for start in blocks]
+        proba = np.concatenate([part for part, _ in found])
+        entropy = np.concatenate([doubt.entropy for _, doubt in found])
+        epistemic = np.concatenate([doubt.epistemic for _, doubt in found])
+        return cls(
+            [str(name) for name in classes],
+            proba.astype(np.float32),
+            entropy,
+            # It is estimated by itself, and a part is no more than the whole.
+            np.minimum(epistemic, entropy),
+        )
+
+
+def fit_few_labels(
+    posterior: GaussianPosterior, labels: dict[int, str], random_state: int = 0
+) -> EvidenceClassifier:
+    """Return a classifier of likelihoods, learned from few labels and from the rest.
+
+    Documents without a label say how topics spread.
+    """
+    classes = sorted(set(labels.values()))
+    if len(classes) < 2:
+        raise InputError(
+            f"a classifier needs documents of 2 labels or more, there are "
+            f"{len(classes)}"
+        )
+    known = np.array(sorted(labels), dtype=np.intp)
+    rest = np.setdiff1d(np.arange(len(posterior)), known)
+    if len(rest) > UNLABELLED:
+        random = np.random.default_rng(random_state)
+        rest = np.sort(random.choice(rest, UNLABELLED, replace=False))
+    y = np.array([labels[int(row)] for row in known] + [None] * len(rest), dtype=object)
+    classifier = EvidenceClassifier(covariance="diagonal", random_state=random_state)
+    with warnings.catch_warnings():
+        # The next label changes more than a last step of EM would.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        # A person starts with one document per label.
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        classifier.fit(posterior[np.concatenate([known, rest])], y)
+    return classifier

@@ -1,0 +1,75 @@
+"""Gaussians in many dimensions, seen in two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from docsigma._array_checks import Floats
+
+if TYPE_CHECKING:
+    from docsigma.posterior import GaussianPosterior
+
+# Documents whose full covariances are held at once.
+BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class Projection:
+    r"""A linear map onto two axes: a Gaussian stays a Gaussian, and nothing is bent.
+
+    A document :math:`N(\nu, \Sigma)` becomes :math:`N(A^T (\nu - c), A^T \Sigma A)`.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (n_components,)
+        The point that becomes the origin.
+    axes : ndarray of shape (n_components, 2)
+        Orthonormal columns.
+    """
+
+    centre: Floats
+    axes: Floats
+
+    @classmethod
+    def principal(cls, mean: Floats) -> Projection:
+        """Return the projection onto the two directions in which means vary most.
+
+        The largest entry of each axis is positive, so that the picture does not flip
+        from run to run. A single dimension is drawn along a line.
+
+        Examples
+        --------
+        >>> mean = np.array([[0.0, 0.0, 3.0], [0.0, 1.0, -3.0], [0.0, -1.0, 0.0]])
+        >>> Projection.principal(mean).axes.round(1).T.tolist()
+        [[0.0, -0.2, 1.0], [0.0, 1.0, 0.2]]
+        """
+        mean = np.asarray(mean, dtype=np.float64)
+        centre = mean.mean(axis=0) if len(mean) else np.zeros(mean.shape[1])
+        away = mean - centre
+        vectors = np.linalg.eigh(away.T @ away)[1][:, ::-1][:, :2]
+        if vectors.shape[1] < 2:
+            vectors = np.hstack([vectors, np.zeros_like(vectors)])
+        strongest = np.abs(vectors).argmax(axis=0)
+        signs = np.where(vectors[strongest, [0, 1]] < 0, -1.0, 1.0)
+        return cls(centre, vectors * signs)
+
+    def points(self, mean: Floats) -> Floats:
+        """Return where means are on the map, documents x 2."""
+        return np.asarray((mean - self.centre) @ self.axes)
+
+    def covariances(self, posterior: GaussianPosterior) -> Floats:
+        """Return the covariances on the map as columns xx, xy, yy."""
+        x, y = self.axes.T
+        if posterior[:1].covariance is None:
+            weights = np.stack([x * x, x * y, y * y], axis=1)
+            return np.asarray(posterior.variance.astype(np.float64) @ weights)
+        parts = [np.empty((0, 3))]
+        for start in range(0, len(posterior), BLOCK):
+            full = posterior[start : start + BLOCK].covariance
+            assert full is not None
+            flat = np.einsum("ia,dij,jb->dab", self.axes, full, self.axes)
+            parts.append(flat.reshape(-1, 4)[:, [0, 1, 3]])
+        return np.concatenate(parts)

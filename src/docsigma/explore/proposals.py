@@ -1,0 +1,77 @@
+"""Which documents to label next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+
+from docsigma._array_checks import Floats
+
+if TYPE_CHECKING:
+    from docsigma.posterior import GaussianPosterior
+
+# Documents that are looked at, at the most: a sample stands for the rest.
+SAMPLE = 10_000
+# Groups that they are put into, at the most.
+GROUPS = 200
+
+
+def propose(
+    posterior: GaussianPosterior,
+    labelled: NDArray[np.intp],
+    n: int = 10,
+    entropy: Floats | None = None,
+    random_state: int = 0,
+) -> NDArray[np.intp]:
+    r"""Return documents whose labels would help most, the most helpful first.
+
+    Documents are put into as many groups as there are labels and proposals together.
+    The groups that hold no labelled document are taken by how much doubt their members
+    hold together, and each is stood for by the document that is nearest to its centre
+    in expectation, :math:`\|\nu - c\|^2 + \mathrm{tr}\,\Sigma`: one whose own place is
+    not known stands for nothing.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        All documents.
+    labelled : array of int
+        Rows that have a label.
+    n : int, default=10
+        How many to propose.
+    entropy : array of shape (n_documents,), default=None
+        Doubt about each document's label, in nats; without a classifier all are alike.
+    random_state : int, default=0
+        Decides sample and groups.
+    """
+    random = np.random.default_rng(random_state)
+    open_rows = np.setdiff1d(np.arange(len(posterior)), labelled)
+    if posterior.n_tokens is not None:
+        open_rows = open_rows[posterior.n_tokens[open_rows] > 0]
+    if len(open_rows) > SAMPLE:
+        open_rows = np.sort(random.choice(open_rows, SAMPLE, replace=False))
+    n = min(n, len(open_rows))
+    if n == 0:
+        return open_rows
+    rows = np.concatenate([open_rows, labelled]).astype(np.intp)
+    means = posterior.mean[rows].astype(np.float64)
+    n_groups = min(len(open_rows), max(n, min(GROUPS, len(labelled) + n)))
+    groups = KMeans(n_groups, n_init=1, random_state=random_state).fit(means)
+    of = groups.labels_
+    is_open = np.arange(len(rows)) < len(open_rows)
+    doubt = np.ones(len(rows)) if entropy is None else entropy[rows]
+    weight = np.bincount(of, weights=doubt * is_open, minlength=n_groups)
+    covered = np.bincount(of, weights=~is_open, minlength=n_groups)
+    # Groups without a label first; among the rest, those with the fewest.
+    order = np.lexsort((-weight, covered))
+    away = np.square(means - groups.cluster_centers_[of]).sum(axis=1)
+    cost = away + posterior.total_variance[rows]
+    chosen: list[int] = []
+    for group in order:
+        inside = np.flatnonzero((of == group) & is_open)
+        if len(inside) and len(chosen) < n:
+            chosen.append(int(rows[inside[cost[inside].argmin()]]))
+    return np.array(chosen, dtype=np.intp)

@@ -1,0 +1,302 @@
+// The map: every document a dot in one picture that is written pixel by pixel.
+(() => {
+  "use strict";
+  const DS = (window.DS = window.DS || {});
+  // Radii of the ellipse that a document is inside of with a probability of 90 %:
+  // the root of the 0.9 quantile of a chi-squared variable with two degrees of freedom.
+  const NINETY = Math.sqrt(-2 * Math.log(0.1));
+  // Ellipses that are drawn at once: more hide each other.
+  const ELLIPSES = 200;
+  const MAX_ZOOM = 5000;
+
+  // Pixels of a disc, as steps from its middle.
+  const discs = Array.from({ length: 9 }, (_, r) => {
+    const found = [];
+    for (let y = -r; y <= r; y++) {
+      for (let x = -r; x <= r; x++) if (x * x + y * y <= r * r + 0.8 * r) found.push([x, y]);
+    }
+    return found;
+  });
+
+  const pack = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+  const mix = (a, b, share) => a.map((c, i) => Math.round(c + (b[i] - c) * share));
+
+  DS.Map = class {
+    constructor(canvas, points) {
+      this.canvas = canvas;
+      this.points = points;
+      this.n = points.x.length;
+      this.context = canvas.getContext("2d", { alpha: false });
+      this.colour = new Uint32Array(this.n).fill(pack([128, 128, 128]));
+      this.weight = new Uint8Array(this.n).fill(1);
+      // The certain ones come last, and lie on top.
+      this.order = Uint32Array.from({ length: this.n }, (_, i) => i)
+        .sort((a, b) => points.certainty[a] - points.certainty[b]);
+      this.selected = [];
+      this.n_old = 0;
+      this.batch = "both";
+      this.path = null;
+      this.frames = 0;
+      this.wanted = false;
+      this.bounds = DS.Map.bounds(points);
+      new ResizeObserver(() => this.resize()).observe(canvas);
+      this.resize();
+    }
+
+    // The middle 99.8 % in either direction, so that one far document shrinks nothing.
+    static bounds({ x, y }) {
+      const edges = (values) => {
+        const sorted = Float32Array.from(values).sort();
+        const at = (share) => sorted[Math.round(share * (sorted.length - 1))];
+        return [at(0.001), at(0.999)];
+      };
+      return [...edges(x), ...edges(y)];
+    }
+
+    resize() {
+      const { clientWidth: width, clientHeight: height } = this.canvas;
+      if (!width || !height) return;
+      const view = this.view;
+      this.ratio = Math.min(2, window.devicePixelRatio || 1);
+      this.width = this.canvas.width = Math.round(width * this.ratio);
+      this.height = this.canvas.height = Math.round(height * this.ratio);
+      this.image = this.context.createImageData(this.width, this.height);
+      this.pixels = new Uint32Array(this.image.data.buffer);
+      if (view) this.draw();
+      else this.home();
+    }
+
+    home() {
+      const [left, right, bottom, top] = this.bounds;
+      const wide = this.panes()[0].width;
+      const room = Math.max(120, this.height - 100 * this.ratio);
+      const scale = 0.94 * Math.min(
+        wide / Math.max(right - left, 1e-6), room / Math.max(top - bottom, 1e-6));
+      this.least = scale / 20;
+      this.view = { x: (left + right) / 2, y: (top + bottom) / 2, scale };
+      this.home_scale = scale;
+      this.changed();
+    }
+
+    // Parts of the canvas, each with a batch: one, or two side by side.
+    panes() {
+      if (this.batch !== "side") {
+        const only = { both: null, old: 0, new: 1 }[this.batch] ?? null;
+        return [{ left: 0, width: this.width, only }];
+      }
+      const half = Math.floor(this.width / 2);
+      return [{ left: 0, width: half, only: 0 }, { left: half, width: half, only: 1 }];
+    }
+
+    pane(x) {
+      return this.panes().findLast((pane) => x >= pane.left) || this.panes()[0];
+    }
+
+    shown(row, only) {
+      return only === null || (row >= this.n_old ? 1 : 0) === only;
+    }
+
+    // From pixels of the canvas to the map.
+    place(x, y) {
+      const pane = this.pane(x);
+      const { x: cx, y: cy, scale } = this.view;
+      return [
+        (x - pane.left - pane.width / 2) / scale + cx,
+        (this.height / 2 - y) / scale + cy,
+      ];
+    }
+
+    zoom(factor, x = this.width / 2, y = this.height / 2) {
+      const [px, py] = this.place(x, y);
+      const { scale } = this.view;
+      const most = MAX_ZOOM * this.home_scale;
+      this.view.scale = Math.min(most, Math.max(this.least, scale * factor));
+      const [qx, qy] = this.place(x, y);
+      this.view.x += px - qx;
+      this.view.y += py - qy;
+      this.changed();
+    }
+
+    move(dx, dy) {
+      this.view.x -= dx / this.view.scale;
+      this.view.y += dy / this.view.scale;
+      this.changed();
+    }
+
+    centre(row) {
+      this.view.x = this.points.x[row];
+      this.view.y = this.points.y[row];
+      this.changed();
+    }
+
+    changed() {
+      this.draw();
+      this.onview?.();
+    }
+
+    // Colours by `colour_of` a row, faded by certainty or where `faded` says so.
+    paint(colour_of, show, faded) {
+      const ground = DS.colours.ground();
+      const { certainty } = this.points;
+      const cache = new Map();
+      for (let i = 0; i < this.n; i++) {
+        const [key, colour] = colour_of(i);
+        const level = show === "opacity" ? 1 + (certainty[i] >> 5) : 8;
+        const away = faded(i);
+        const name = key * 32 + level * 2 + (away ? 1 : 0);
+        let found = cache.get(name);
+        if (found === undefined) {
+          const share = away ? 0.07 : 0.25 + 0.75 * (level / 8);
+          found = pack(mix(ground, colour, share));
+          cache.set(name, found);
+        }
+        this.colour[i] = found;
+        this.weight[i] = show === "size" ? Math.round(certainty[i] / 85) : 1;
+      }
+      this.draw();
+    }
+
+    draw() {
+      if (this.wanted) return;
+      this.wanted = true;
+      requestAnimationFrame(() => {
+        this.wanted = false;
+        this.drawNow();
+        this.frames += 1;
+      });
+    }
+
+    drawNow() {
+      if (!this.view || !this.pixels) return;
+      this.pixels.fill(pack(DS.colours.ground()));
+      const zoomed = Math.log2(Math.max(1, this.view.scale / this.home_scale));
+      const crowd = this.n > 30_000 ? 0 : this.n > 3000 ? 1 : 2;
+      const grow = Math.min(3, Math.floor(zoomed / 1.5));
+      const base = Math.round((crowd + grow) * (this.ratio > 1 ? 1.5 : 1));
+      for (const pane of this.panes()) this.dots(pane, base);
+      this.context.putImageData(this.image, 0, 0);
+      for (const pane of this.panes()) this.over(pane);
+      if (this.path) this.drawPath();
+    }
+
+    dots({ left, width, only }, base) {
+      const { x, y } = this.points;
+      const { x: cx, y: cy, scale } = this.view;
+      const { pixels, order, colour, weight, width: row_length, height } = this;
+      const middle = left + width / 2;
+      const steps = discs.map((disc) => Int32Array.from(disc, ([a, b]) => a + b * row_length));
+      const split = this.n_old;
+      for (let k = 0; k < order.length; k++) {
+        const i = order[k];
+        if (only !== null && (i >= split ? 1 : 0) !== only) continue;
+        const px = Math.round((x[i] - cx) * scale + middle);
+        const py = Math.round(height / 2 - (y[i] - cy) * scale);
+        const r = Math.min(8, base + weight[i]);
+        if (px < left + r || px >= left + width - r || py < r || py >= height - r) continue;
+        const at = px + py * row_length;
+        const disc = steps[r];
+        const value = colour[i];
+        for (let s = 0; s < disc.length; s++) pixels[at + disc[s]] = value;
+      }
+    }
+
+    screen(row, pane) {
+      const { x: cx, y: cy, scale } = this.view;
+      return [
+        (this.points.x[row] - cx) * scale + pane.left + pane.width / 2,
+        this.height / 2 - (this.points.y[row] - cy) * scale,
+      ];
+    }
+
+    // Ellipses of what is selected, and the line between two batches.
+    over(pane) {
+      const { context } = this;
+      const dark = DS.colours.theme() === "dark";
+      context.save();
+      context.beginPath();
+      context.rect(pane.left, 0, pane.width, this.height);
+      context.clip();
+      const many = this.selected.length > 12;
+      context.strokeStyle = dark ? "#ffffff" : "#000000";
+      for (const row of this.selected.slice(0, ELLIPSES)) {
+        if (!this.shown(row, pane.only)) continue;
+        const [px, py] = this.screen(row, pane);
+        const { a, b, angle } = this.ellipse(row);
+        const scale = NINETY * this.view.scale;
+        context.globalAlpha = many ? 0.3 : 0.9;
+        context.lineWidth = this.ratio * (many ? 1 : 1.5);
+        context.beginPath();
+        context.ellipse(px, py, a * scale, b * scale, -angle, 0, 2 * Math.PI);
+        context.stroke();
+        context.globalAlpha = 1;
+        context.beginPath();
+        context.arc(px, py, 4 * this.ratio, 0, 2 * Math.PI);
+        context.stroke();
+      }
+      context.restore();
+      if (pane.left > 0) {
+        context.fillStyle = dark ? "#38404d" : "#d5d9e0";
+        context.fillRect(pane.left, 0, this.ratio, this.height);
+      }
+    }
+
+    // Standard deviations along the two axes of a covariance, and the first one's angle.
+    ellipse(row) {
+      const { xx, xy, yy } = this.points;
+      const [p, q, r] = [xx[row], xy[row], yy[row]];
+      const half = (p + r) / 2;
+      const root = Math.hypot((p - r) / 2, q);
+      return {
+        a: Math.sqrt(Math.max(0, half + root)),
+        b: Math.sqrt(Math.max(0, half - root)),
+        angle: Math.atan2(2 * q, p - r) / 2,
+      };
+    }
+
+    drawPath() {
+      const { context } = this;
+      context.beginPath();
+      for (const [x, y] of this.path) context.lineTo(x, y);
+      context.closePath();
+      context.lineWidth = 1.5 * this.ratio;
+      context.strokeStyle = DS.colours.theme() === "dark" ? "#8ab4ff" : "#2457a6";
+      context.fillStyle = "rgba(90, 140, 220, 0.15)";
+      context.fill();
+      context.stroke();
+    }
+
+    // The document nearest to a pixel, -1 if none is within `reach` of it.
+    nearest(x, y, reach) {
+      const pane = this.pane(x);
+      const [px, py] = this.place(x, y);
+      let best = (reach / this.view.scale) ** 2;
+      let found = -1;
+      for (let i = 0; i < this.n; i++) {
+        const away = (this.points.x[i] - px) ** 2 + (this.points.y[i] - py) ** 2;
+        if (away < best && this.shown(i, pane.only)) [best, found] = [away, i];
+      }
+      return found;
+    }
+
+    // Documents inside a line of pixels, by how often a ray from them crosses it.
+    inside(path) {
+      const pane = this.pane(path[0][0]);
+      const line = path.map(([x, y]) => this.place(x, y));
+      const found = [];
+      for (let i = 0; i < this.n; i++) {
+        if (!this.shown(i, pane.only)) continue;
+        const [px, py] = [this.points.x[i], this.points.y[i]];
+        let within = false;
+        for (let j = 0, k = line.length - 1; j < line.length; k = j++) {
+          const [ax, ay] = line[j];
+          const [bx, by] = line[k];
+          if (ay > py !== by > py && px < ((bx - ax) * (py - ay)) / (by - ay) + ax) {
+            within = !within;
+          }
+        }
+        if (within) found.push(i);
+      }
+      return found;
+    }
+  };
+})();

@@ -1,0 +1,319 @@
+"""A corpus prepared once, so that a page can show it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from docsigma._array_checks import Floats
+from docsigma.exceptions import InputError
+from docsigma.explore.drift import compare_batches
+from docsigma.explore.groups import Groups, ranks
+from docsigma.explore.labels import Labels
+from docsigma.explore.packing import pack, to_bytes
+from docsigma.explore.predictions import Predictions
+from docsigma.explore.projection import Projection
+from docsigma.explore.proposals import propose
+from docsigma.explore.words import mark_words
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from docsigma.classifiers.counts_classifier import CountsClassifier
+    from docsigma.models._count_model import CountModel
+    from docsigma.posterior import GaussianPosterior
+    from docsigma.search import DocumentIndex
+
+# Characters of a document that its panel shows, at the most.
+LONGEST = 20_000
+# Characters of a document that a list shows.
+EXCERPT = 140
+# Candidates of a search that draws decide between, and draws.
+CANDIDATES = 100
+DRAWS = 64
+# How cells begin that spreadsheets run.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+class Workspace:
+    """Documents as Gaussians, their map, topics, labels and predictions.
+
+    Parameters
+    ----------
+    model : CountModel
+        Embeds; it knows its words.
+    posterior : GaussianPosterior
+        Of all documents; those of an old batch, if there is one, come first.
+    ids, texts : sequence of str
+        Names and texts of the documents.
+    counts : sparse matrix
+        Their words, which `classifier` may need.
+    given : sequence of str or None, default=None
+        Labels that they came with.
+    n_topics : int, default=10
+        Groups of documents that are told apart.
+    n_old : int, default=0
+        How many documents are of the old batch.
+    classifier : CountsClassifier, default=None
+        Predicts until another is learned from labels.
+    index : DocumentIndex, default=None
+        Searches; without it documents are ranked by the distance of their Gaussians.
+    labels_file : Path, default=None
+        Where labels are kept.
+    title : str
+        What the corpus is called.
+    """
+
+    def __init__(
+        self,
+        model: CountModel,
+        posterior: GaussianPosterior,
+        ids: Sequence[str],
+        texts: Sequence[str],
+        counts: Any,
+        given: Sequence[str | None] | None = None,
+        *,
+        n_topics: int = 10,
+        n_old: int = 0,
+        classifier: CountsClassifier | None = None,
+        index: DocumentIndex | None = None,
+        labels_file: Path | None = None,
+        title: str = "documents",
+    ) -> None:
+        if model.vocabulary_ is None:
+            raise InputError("the model does not know its words: it shows no texts")
+        if not len(posterior):
+            raise InputError(f"{title} has no documents to show")
+        self.model, self.posterior, self.title = model, posterior, title
+        self.ids, self.texts, self.index = ids, texts, index
+        self.n_topics, self.n_old = n_topics, n_old
+        self.labels = Labels(ids, given, labels_file)
+        self.groups = Groups.fit(model, posterior, n_topics)
+        self.topic = self.groups.members()
+        self.predictions: Predictions | None = None
+        if classifier is not None:
+            self.predictions = Predictions.of_counts(classifier, counts)
+        # Euclid's distance of these is the Wasserstein-2 distance along the axes.
+        std = np.sqrt(posterior.variance)
+        self._vectors = np.hstack([posterior.mean, std]).astype(np.float32)
+        self._squares = np.square(self._vectors).sum(axis=1)
+
+    def __len__(self) -> int:
+        return len(self.posterior)
+
+    @cached_property
+    def certainty(self) -> Floats:
+        """How much of the prior's variance is gone, per document, from 0 to 1."""
+        prior = self.posterior.require_prior()
+        before = float(np.sum(1 / prior.precision_diagonal()))
+        return np.asarray(1 - self.posterior.total_variance / before)
+
+    @cached_property
+    def oddness(self) -> Floats:
+        """Rank of each document's distance from the topics, from 0 to 1."""
+        distances = self.groups.distances(self.posterior)
+        return ranks(distances, distances)
+
+    def about(self) -> dict[str, Any]:
+        """Return what the page needs to start, except for the points."""
+        odd = np.argsort(-self.oddness, kind="stable")[:20].tolist()
+        return {
+            "title": self.title,
+            "n": len(self),
+            "n_old": self.n_old,
+            "n_components": self.posterior.n_components,
+            "topics": [
+                {"words": c.words, "size": c.size, "typical": self.rows(c.nearest)}
+                for c in self.groups.clusters
+            ],
+            "odd": self.rows(odd),
+            "drift": self.drift,
+            "can_learn": True,
+        }
+
+    def _means(self) -> Floats:
+        return np.asarray(self.posterior.mean, dtype=np.float64)
+
+    def points(self) -> bytes:
+        """Return places, ellipses, certainty, topics and oddness of all documents."""
+        projection = Projection.principal(self._means())
+        x, y = projection.points(self._means()).T
+        xx, xy, yy = projection.covariances(self.posterior).T
+        wide = {"x": x, "y": y, "xx": xx, "xy": xy, "yy": yy}
+        arrays = {name: a.astype(np.float32) for name, a in wide.items()}
+        arrays["topic"] = self.topic.astype(np.int16)
+        arrays["certainty"] = to_bytes(self.certainty)
+        arrays["odd"] = to_bytes(self.oddness)
+        return pack(arrays)
+
+    def state(self) -> bytes:
+        """Return labels and predictions of all documents, which change."""
+        names = self.labels.names()
+        if self.predictions is not None:
+            names = list(dict.fromkeys([*names, *self.predictions.classes]))
+        place = {name: number for number, name in enumerate(names)}
+        label = np.full(len(self), -1, dtype=np.int16)
+        for row, name in self.labels.of.items():
+            label[row] = place[name]
+        arrays: dict[str, NDArray[Any]] = {"label": label}
+        found = self.predictions
+        if found is not None:
+            code = np.array([place[name] for name in found.classes], dtype=np.int16)
+            arrays["predicted"] = code[found.best]
+            arrays["probability"] = to_bytes(found.proba.max(axis=1))
+            arrays["doubt"] = to_bytes(found.doubt)
+        return pack(arrays, names=names, n_labels=len(self.labels))
+
+    def rows(self, rows: Sequence[int], **more: Sequence[Any]) -> list[dict[str, Any]]:
+        """Return how documents begin, for a list."""
+        return [
+            {
+                "row": int(row),
+                "id": self.ids[row],
+                "excerpt": " ".join(self.texts[row][: 4 * EXCERPT].split())[:EXCERPT],
+                "label": self.labels.of.get(int(row)),
+                **{name: values[place] for name, values in more.items()},
+            }
+            for place, row in enumerate(rows)
+        ]
+
+    def document(self, row: int, n: int = 8) -> dict[str, Any]:
+        """Return all there is to say of one document."""
+        if not 0 <= row < len(self):
+            raise InputError(f"there is no document {row}: there are {len(self)}")
+        assert self.model.vocabulary_ is not None
+        text = self.texts[row]
+        near, distance = self._nearest(self._vectors[row], n + 1)
+        kept = [place for place, other in enumerate(near) if other != row][:n]
+        neighbours = self.rows(
+            near[kept].tolist(), distance=distance[kept].astype(float).tolist()
+        )
+        tokens = self.posterior.n_tokens
+        found: dict[str, Any] = {
+            **self.rows([row])[0],
+            "pieces": mark_words(self.model.vocabulary_, text[:LONGEST]),
+            "left_out": max(0, len(text) - LONGEST),
+            "n_tokens": None if tokens is None else float(tokens[row]),
+            "certainty": float(self.certainty[row]),
+            "oddness": float(self.oddness[row]),
+            "topic": int(self.topic[row]),
+            "neighbours": neighbours,
+        }
+        if self.predictions is not None:
+            p = self.predictions
+            order = np.argsort(-p.proba[row], kind="stable")[:8]
+            found["classes"] = [
+                {"label": p.classes[c], "probability": float(p.proba[row, c])}
+                for c in order
+            ]
+            found["entropy"] = float(p.entropy[row])
+            found["epistemic"] = float(p.epistemic[row])
+        return found
+
+    def search(self, text: str, n: int = 20) -> list[dict[str, Any]]:
+        """Return the documents most like a text, and how sure each is.
+
+        With an index that is calibrated, `sure` is the probability that the document is
+        of the text's topic. Without, it is the share of draws, of the text and of the
+        documents from their Gaussians, in which it is among the first ten.
+        """
+        if self.index is not None:
+            places = {name: row for row, name in enumerate(self.ids)}
+            matches = [m for m in self.index.search([text], n)[0] if m.id in places]
+            rows = [places[match.id] for match in matches]
+            return self.rows(
+                rows,
+                sure=[match.probability for match in matches],
+                words=[[word for word, _ in match.words[:4]] for match in matches],
+            )
+        assert self.model.vocabulary_ is not None
+        q = self.model.posterior(self.model.vocabulary_.count([text]).counts)
+        if q.require_tokens()[0] == 0:
+            return []
+        query = np.hstack([q.mean[0], np.sqrt(q.variance[0])]).astype(np.float32)
+        found, _ = self._nearest(query, max(n, CANDIDATES))
+        sure = _share_in_front(q, self.posterior[found], min(10, len(found)))
+        return self.rows(found[:n].tolist(), sure=sure[:n].tolist())
+
+    def propose(self, n: int = 10) -> list[dict[str, Any]]:
+        """Return the documents whose labels would help most."""
+        labelled = np.array(sorted(self.labels.of), dtype=np.intp)
+        entropy = None if self.predictions is None else self.predictions.entropy
+        found = propose(self.posterior, labelled, n, entropy)
+        return self.rows(found.tolist())
+
+    def learn(self) -> None:
+        """Fit the classifier for few labels, and predict every document."""
+        self.predictions = Predictions.learned(self.posterior, self.labels.of)
+
+    @cached_property
+    def drift(self) -> dict[str, Any] | None:
+        """What the new batch has that the old one had not; None without an old one."""
+        if not self.n_old:
+            return None
+        old, new = self.posterior[: self.n_old], self.posterior[self.n_old :]
+        found = compare_batches(self.model, old, new, n_topics=self.n_topics)
+        result = asdict(found)
+        for topic in result["topics"]:
+            topic["typical"] = self._new_rows(topic["typical"])
+        result["unexplained_rows"] = self._new_rows(result["unexplained_rows"])
+        return result
+
+    def _new_rows(self, rows: Sequence[int]) -> list[dict[str, Any]]:
+        return self.rows([row + self.n_old for row in rows])
+
+    def predictions_csv(self) -> str:
+        """Return labels and predictions of all documents as a table."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        head = ["id", "label", "topic", "certainty", "oddness"]
+        p = self.predictions
+        more = [] if p is None else ["predicted", "probability", "entropy", "epistemic"]
+        writer.writerow([*head, *more])
+        for row, name in enumerate(self.ids):
+            values = [f"{self.certainty[row]:.4f}", f"{self.oddness[row]:.4f}"]
+            line = [name, self.labels.of.get(row, ""), int(self.topic[row]), *values]
+            if p is not None:
+                best = int(p.proba[row].argmax())
+                numbers = (p.proba[row, best], p.entropy[row], p.epistemic[row])
+                line += [p.classes[best], *(f"{value:.4f}" for value in numbers)]
+            writer.writerow([_harmless(value) for value in line])
+        return out.getvalue()
+
+    def _nearest(
+        self, vector: NDArray[Any], n: int
+    ) -> tuple[NDArray[np.intp], NDArray[Any]]:
+        square = self._squares - 2 * self._vectors @ vector + vector @ vector
+        n = min(n, len(square))
+        first = np.argpartition(square, n - 1)[:n]
+        order = first[np.argsort(square[first], kind="stable")]
+        return order, np.sqrt(np.maximum(square[order], 0))
+
+
+def _share_in_front(
+    query: GaussianPosterior, documents: GaussianPosterior, n: int
+) -> Floats:
+    """Return the share of draws in which each document is among the `n` nearest."""
+    points = documents.draws(DRAWS, random_state=0)
+    away = points - query.draws(DRAWS, random_state=1)
+    square = np.square(away).sum(axis=2)
+    limit = np.partition(square, n - 1, axis=1)[:, n - 1 : n]
+    return np.asarray((square <= limit).mean(axis=0))
+
+
+def _harmless(value: object) -> object:
+    """Return a cell that no spreadsheet takes for a formula; numbers stay."""
+    if not isinstance(value, str) or not value.startswith(FORMULA):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return f"'{value}"
+    return value

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from docsigma import GaussianPosterior
+from docsigma.exceptions import InputError
+from docsigma.explore.drift import compare_batches
+
+
+def batch(shares, n_documents, seed, variance=0.02):
+    """Draw documents of four topics on the axes with these shares."""
+    random = np.random.default_rng(seed)
+    topic = random.choice(4, n_documents, p=shares)
+    mean = 3 * np.eye(4)[topic] + 0.2 * random.normal(size=(n_documents, 4))
+    return GaussianPosterior(mean, np.full((n_documents, 4), variance))
+
+
+def test_a_topic_that_grew_is_found_and_its_interval_holds_the_truth(corpus):
+    model, _ = corpus
+    old = batch([0.4, 0.3, 0.2, 0.1], 2000, 1)
+    new = batch([0.2, 0.3, 0.2, 0.3], 2000, 2)
+    found = compare_batches(model, old, new, n_topics=4)
+    changes = sorted((topic.change.value, topic.grew) for topic in found.topics)
+    assert changes[0][1] is False
+    assert changes[-1][1] is True
+    # Five standard errors of a difference of two shares: 5 sqrt(2 0.25 / 2000).
+    assert changes[0][0] == pytest.approx(-0.2, abs=0.08)
+    assert changes[-1][0] == pytest.approx(0.2, abs=0.08)
+
+
+def test_two_halves_of_one_batch_do_not_differ_more_often_than_they_may(corpus):
+    model, _ = corpus
+    shares = [0.4, 0.3, 0.2, 0.1]
+    beyond = 0
+    for seed in range(10):
+        old, new = batch(shares, 400, 2 * seed), batch(shares, 400, 2 * seed + 1)
+        found = compare_batches(model, old, new, n_topics=4, random_state=seed)
+        beyond += sum(topic.grew is not None for topic in found.topics)
+    # 40 intervals of 90 %, not independent: 15 or more outside has a chance below 1e-4
+    # even if only half of them were independent.
+    assert beyond < 15
+
+
+def test_intervals_widen_with_the_doubt_about_documents(corpus):
+    model, _ = corpus
+    shares = [0.25] * 4
+    widths = []
+    for variance in (0.001, 4.0):
+        q = batch(shares, 200, 3, variance)
+        found = compare_batches(model, q[:100], q[100:], n_topics=4)
+        changes = [topic.change for topic in found.topics]
+        widths.append(np.mean([change.high - change.low for change in changes]))
+    assert widths[1] > 1.1 * widths[0]
+
+
+def test_documents_of_a_new_kind_are_what_nothing_explains(corpus):
+    model, _ = corpus
+    old, new = batch([0.25] * 4, 1000, 1), batch([0.25] * 4, 1000, 2)
+    strange = GaussianPosterior(np.full((50, 4), -3.0), np.full((50, 4), 0.02))
+    found = compare_batches(model, old, GaussianPosterior.concatenate([new, strange]))
+    assert set(found.unexplained_rows) <= set(range(1000, 1050))
+    assert found.unexplained_new.low > found.unexplained_old.high
+    same = compare_batches(model, old, new)
+    assert same.unexplained_new.low < 0.05
+
+
+def test_a_batch_of_nothing_is_refused(corpus):
+    model, _ = corpus
+    q = batch([0.25] * 4, 10, 0)
+    with pytest.raises(InputError, match="the new batch has 2 documents: at least 4"):
+        compare_batches(model, q, q[:2])

@@ -222,6 +222,7 @@
     const n = app.about.n.toLocaleString("en");
     document.title = `${app.about.title} · docsigma`;
     $("title").textContent = `${app.about.title}: ${n} documents`;
+    if (!app.about.can_learn) $("query").placeholder = "Search words ( / )";
     $("batch-choice").hidden = !app.about.n_old;
     app.map = DS.map = new DS.Map($("map"), app.points);
     app.map.n_old = app.about.n_old;

@@ -94,7 +94,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         known, digest = _DIGESTS.get(self, (None, ""))
         if known is not self.components_:
             found = hashlib.sha256()
-            for name, array in sorted(self._pack().arrays.items()):
+            for name, array in sorted(self._learned_arrays().items()):
                 found.update(f"{name} {array.dtype} {array.shape} ".encode())
                 found.update(np.ascontiguousarray(array).data)
             digest = found.hexdigest()
@@ -165,6 +165,10 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read what :meth:`save` wrote; no code is run."""
         return cls._unpack(read_model(folder, cls.__name__), folder)
+
+    def _learned_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all that was learned, but the words."""
+        return _storage.learned_arrays(self)
 
     def _pack(self) -> StoredModel:
         """Return all that a folder must hold."""

@@ -26,6 +26,8 @@ from docsigma.ranks import Ranks
 if TYPE_CHECKING:
     import os
 
+    from numpy.typing import NDArray
+
     from docsigma.counts import Counts
     from docsigma.models._subspace_model import SubspaceModel
     from docsigma.trainers import Trainer
@@ -72,18 +74,23 @@ def _parameter(name: str, value: Any, config: Path) -> Any:
     return KINDS[name][kind](**value["parameters"])
 
 
-def pack(model: SubspaceModel) -> StoredModel:
-    """Turn a fitted model into what can be written."""
-    fitted = {name: getattr(model, name) for name in SCALARS}
-    names = getattr(model, "feature_names_in_", None)
-    fitted["feature_names_in_"] = None if names is None else list(names)
-    vocabulary = model.vocabulary_
+def learned_arrays(model: SubspaceModel) -> dict[str, NDArray[Any]]:
+    """Return all that a fitted model has learned, but its words."""
     arrays = {name: getattr(model, name) for name in ARRAYS}
     parts = getattr(model, "parts_", None)
     if parts is not None:
         arrays |= {f"parts.{name}": array for name, array in parts.arrays().items()}
         if model.components_variance_ is not None:
             arrays["components_variance_"] = model.components_variance_
+    return arrays
+
+
+def pack(model: SubspaceModel) -> StoredModel:
+    """Turn a fitted model into what can be written."""
+    fitted = {name: getattr(model, name) for name in SCALARS}
+    names = getattr(model, "feature_names_in_", None)
+    fitted["feature_names_in_"] = None if names is None else list(names)
+    vocabulary = model.vocabulary_
     return StoredModel(
         kind=type(model).__name__,
         config={
@@ -91,7 +98,7 @@ def pack(model: SubspaceModel) -> StoredModel:
             "fitted": fitted,
             "trained_on": getattr(model, "trained_on_", {}),
         },
-        arrays=arrays,
+        arrays=model._learned_arrays(),
         vocabulary=None if vocabulary is None else vocabulary.to_dict(),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
     import numpy as np
     import scipy.sparse as sp
+    from numpy.typing import NDArray
 
     from docsigma.models._count_model import CountsLike
     from docsigma.models.training_pass import TrainingPass
@@ -299,10 +299,9 @@ class NVDM(GaussianModel):
         decoder = {"loadings": loadings, "bias": bias}
         return NVDMNetwork(encoder, decoder, self.activation)
 
-    def _pack(self) -> StoredModel:
-        stored = super()._pack()
+    def _learned_arrays(self) -> dict[str, NDArray[Any]]:
         encoder = {f"{PREFIX}{name}": array for name, array in self.encoder_.items()}
-        return replace(stored, arrays=stored.arrays | encoder)
+        return super()._learned_arrays() | encoder
 
     @classmethod
     def _unpack(cls, stored: StoredModel, folder: str | os.PathLike[str]) -> Self:

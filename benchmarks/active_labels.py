@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--components", type=int, default=50)
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--cache", type=Path, default=Path(".cache/active-labels"))
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--json", type=Path, default=RESULTS)
     parser.add_argument("--figure", type=Path, default=FIGURE)
     chosen = parser.parse_args()
     train, test, truth, test_truth = posteriors(chosen.cache, chosen.components)
@@ -93,7 +93,7 @@ def main() -> None:
         "accuracy": accuracy,
         "mean": {o: np.mean(d, axis=0).round(1).tolist() for o, d in accuracy.items()},
     }
-    chosen.out.write_text(json.dumps(report, indent=2) + "\n", "utf-8")
+    chosen.json.write_text(json.dumps(report, indent=2) + "\n", "utf-8")
     save_figures({chosen.figure.name: label_curves(report)}, chosen.figure.parent)
 
 

@@ -29,7 +29,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--json", type=Path, default=RESULTS)
     chosen = parser.parse_args()
     found = []
     with Served(synthetic_workspace(chosen.documents)) as url, sync_playwright() as p:
@@ -53,7 +53,7 @@ def main() -> None:
             for name in found[0]
         },
     }
-    chosen.out.write_text(json.dumps(report, indent=2) + "\n", "utf-8")
+    chosen.json.write_text(json.dumps(report, indent=2) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -78,15 +78,15 @@ def corpus():
 @pytest.fixture
 def make_workspace(corpus):
     model, texts = corpus
-    counts = model.vocabulary_.count(texts).counts
+    counted = model.vocabulary_.count(texts)
+    counts, n_unknown = counted.counts, counted.n_unknown
     posterior = model.posterior(counts)
 
     def make(**options):
         ids = [f"d{row}" for row in range(len(texts))]
         ids[3] = "<b>d3</b>"
-        return Workspace(
-            model, posterior, ids, texts, counts, **{"n_topics": 3, **options}
-        )
+        options = {"n_topics": 3, "n_unknown": n_unknown, **options}
+        return Workspace(model, posterior, ids, texts, counts, **options)
 
     return make
 

@@ -148,7 +148,8 @@ def test_colours_change_the_picture_and_a_topic_stands_alone(page):
     assert page.get_attribute("[data-topic='1']", "aria-pressed") == "true"
     assert page.locator("#panel .item").count() == 3
     tab(page, "Odd ones")
-    assert page.locator("#panel .item").count() == 20
+    assert page.locator("#panel .list >> nth=0 >> .item").count() == 20
+    assert "Not known to the model" in page.inner_text("#panel")
 
 
 def test_state_is_in_the_address(page, browser):

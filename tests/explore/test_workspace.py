@@ -192,3 +192,15 @@ def test_wrong_labels_change_nothing(line, sentence):
     with pytest.raises(InputError, match=sentence):
         labels.load('{"id": "b", "label": "x"}\n' + line)
     assert labels.of == {}
+
+
+def test_documents_of_unknown_words_are_listed_by_themselves(workspace):
+    found = workspace.about()["unknown"]
+    assert {row["row"] for row in found} <= set(range(6))
+    shares = [row["unknown"] for row in found]
+    assert shares == sorted(shares, reverse=True)
+    for row in found:
+        shown = workspace.document(row["row"])
+        # Every unknown word of these texts is marked once.
+        n_unknown = sum(kind == 2 for _, kind in shown["pieces"])
+        assert row["unknown"] == n_unknown / (n_unknown + shown["n_tokens"])

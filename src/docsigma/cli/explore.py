@@ -88,6 +88,7 @@ def make_workspace(
     **options: Any,
 ) -> Workspace:
     """Embed documents, those of an older batch first, for a page to show."""
+    import numpy as np
     import scipy.sparse as sp
 
     from docsigma.explore.workspace import Workspace
@@ -114,6 +115,7 @@ def make_workspace(
         texts,
         sp.vstack([source.counts[every] for source in sources], format="csr"),
         given,
+        n_unknown=np.concatenate([source.n_unknown for source in sources]),
         n_old=len(parts[0]) if len(parts) > 1 else 0,
         classifier=engine.classifier,
         index=engine.index,

@@ -123,6 +123,7 @@ def run_demo(
                 loaded.test.texts,
                 held_out.counts,
                 test_labels,
+                n_unknown=held_out.n_unknown,
                 classifier=classifier,
                 title=corpus,
             )

@@ -38,6 +38,8 @@ EXCERPT = 140
 # Candidates of a search that draws decide between, and draws.
 CANDIDATES = 100
 DRAWS = 64
+# Share of unknown words from which on a document is listed as unknown.
+UNKNOWN = 0.5
 # How cells begin that spreadsheets run.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -61,6 +63,8 @@ class Workspace:
         Groups of documents that are told apart.
     n_old : int, default=0
         How many documents are of the old batch.
+    n_unknown : array of shape (n_documents,), default=None
+        Tokens of each document that the model does not know.
     classifier : CountsClassifier, default=None
         Predicts until another is learned from labels.
     index : DocumentIndex, default=None
@@ -82,6 +86,7 @@ class Workspace:
         *,
         n_topics: int = 10,
         n_old: int = 0,
+        n_unknown: NDArray[Any] | None = None,
         classifier: CountsClassifier | None = None,
         index: DocumentIndex | None = None,
         labels_file: Path | None = None,
@@ -94,6 +99,7 @@ class Workspace:
         self.model, self.posterior, self.title = model, posterior, title
         self.ids, self.texts, self.index = ids, texts, index
         self.n_topics, self.n_old = n_topics, n_old
+        self._n_unknown = n_unknown
         self.labels = Labels(ids, given, labels_file)
         self.groups = Groups.fit(model, posterior, n_topics)
         self.topic = self.groups.members()
@@ -134,9 +140,23 @@ class Workspace:
                 for c in self.groups.clusters
             ],
             "odd": self.rows(odd),
+            "unknown": self._unknown(),
             "drift": self.drift,
             "can_learn": True,
         }
+
+    def _unknown(self) -> list[dict[str, Any]]:
+        """Return documents of which the model knows the least, if that is too little.
+
+        How far they are from the topics says nothing: nobody knows where they are.
+        """
+        if self._n_unknown is None or self.posterior.n_tokens is None:
+            return []
+        n_tokens = self.posterior.n_tokens + self._n_unknown
+        share = self._n_unknown / np.maximum(n_tokens, 1)
+        order = np.argsort(-share, kind="stable")[:20]
+        kept = order[share[order] >= UNKNOWN]
+        return self.rows(kept.tolist(), unknown=share[kept].tolist())
 
     def _means(self) -> Floats:
         return np.asarray(self.posterior.mean, dtype=np.float64)

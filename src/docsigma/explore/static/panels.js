@@ -50,6 +50,12 @@
     h("p", {}, h("button", { type: "button", onclick: () => app.paintBy("odd") },
       "Colour the map by oddness")),
     list(app, app.about.odd),
+    app.about.unknown.length ? [
+      h("h2", {}, "Not known to the model"),
+      h("p", { class: "faint" }, "Half of their words or more were not in the texts it learned "
+        + "from, so that their place says little."),
+      list(app, app.about.unknown, (found) => `${percent(found.unknown)} of words unknown`),
+    ] : [],
   ];
 
   function results(app) {
@@ -105,7 +111,7 @@
       h("h2", {}, found.id),
       h("dl", {},
         h("dt", {}, "certainty"), h("dd", {}, percent(found.certainty)),
-        h("dt", {}, "odder than"), h("dd", {}, `${percent(found.oddness)} of all`),
+        h("dt", {}, "odder than"), h("dd", {}, `${Math.floor(100 * found.oddness)} % of all`),
         h("dt", {}, "known words"), h("dd", {}, String(found.n_tokens ?? "?")),
         h("dt", {}, "unknown words"), h("dd", {}, String(unknown.size)),
         h("dt", {}, "topic"), h("dd", {}, swatch(found.topic),

@@ -122,7 +122,8 @@ def read_model(folder: str | os.PathLike[str], kind: str | None = None) -> Store
         raise InputError(f"{root / CONFIG} does not describe a docsigma model")
     _check_schema(root / CONFIG, config)
     if kind is not None and config.get("kind") != kind:
-        raise InputError(f"{root} holds a {config.get('kind')}, not a {kind}")
+        hint = ": `docsigma classifier fit` makes one" if "Classifier" in kind else ""
+        raise InputError(f"{root} holds a {config.get('kind')}, not a {kind}{hint}")
     if not (root / TENSORS).is_file():
         raise InputError(f"the model folder {root} has no {TENSORS}")
     arrays, metadata = read_tensors(root / TENSORS)

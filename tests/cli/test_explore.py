@@ -71,7 +71,7 @@ def test_explore_serves_both_batches_and_keeps_labels(folder, capsys, served, tm
         *("--no-browser", "--topics", 3),
     )
     (app,) = served
-    with testclient.TestClient(app, base_url="http://127.0.0.1:8000") as client:
+    with testclient.TestClient(app, base_url="http://127.0.0.1:8001") as client:
         about = client.get("/explore/about").json()
         assert (about["n"], about["n_old"], about["title"]) == (200, 100, "new")
         assert len(about["drift"]["topics"]) == 3
@@ -106,7 +106,7 @@ def test_ids_that_come_twice_are_numbered(folder, capsys, served):
     old = folder / "old.jsonl"
     command = ("explore", folder / "model", old, "--before", old, "--no-browser")
     succeed(capsys, *command)
-    with testclient.TestClient(served[0], base_url="http://127.0.0.1:8000") as client:
+    with testclient.TestClient(served[0], base_url="http://127.0.0.1:8001") as client:
         names = [
             client.get(f"/explore/document/{row}").json()["id"] for row in (3, 103)
         ]

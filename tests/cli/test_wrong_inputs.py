@@ -9,6 +9,7 @@ import gzip
 import hashlib
 import json
 import shutil
+import socket
 
 import numpy as np
 import pytest
@@ -226,3 +227,18 @@ def test_good_input_is_not_refused(prepared, capsys, tmp_path):
 
 def test_there_are_enough_cases():
     assert len(CASES) >= 40
+
+
+def test_a_port_that_is_taken_is_one_sentence(capsys, tmp_path):
+    pytest.importorskip("fastapi")
+    write_documents(tmp_path / "good.jsonl", TEXTS)
+    model, documents = tmp_path / "model", tmp_path / "good.jsonl"
+    quick = ("--components", 2, "--max-iter", 2)
+    succeed(capsys, "fit", documents, "--out", model, *quick)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        for command in (["serve", model], ["explore", model, documents]):
+            said = refuse(capsys, *command, "--port", port)
+            assert f"--port {port} cannot be listened at on 127.0.0.1" in said

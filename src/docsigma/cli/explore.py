@@ -43,7 +43,7 @@ def explore(
         option("File of labels (.jsonl): read if there, kept up to date.", "none"),
     ] = None,
     topics: Annotated[int, option("Number of topics.")] = 10,
-    port: Annotated[int, option("Port to listen at.")] = 8000,
+    port: Annotated[int, option("Port to listen at.")] = 8001,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Only print the address.")
     ] = False,

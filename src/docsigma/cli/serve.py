@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -74,7 +75,22 @@ def check_address(host: str, port: int) -> str | None:
             f"--host {host} can be reached by others: set {KEY} first, or listen at "
             "127.0.0.1"
         )
+    _check_free(host, port)
     return key
+
+
+def _check_free(host: str, port: int) -> None:
+    """Refuse a port that somebody listens at, before anything is read."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise InputError(
+                f"--port {port} cannot be listened at on {host} ({error.strerror}): "
+                "choose another"
+            ) from error
 
 
 def _is_loopback(host: str) -> bool:

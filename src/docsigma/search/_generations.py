@@ -73,7 +73,10 @@ def current_generation(
     root = Path(folder)
     config = _read(root)
     if config.get("format") != FORMAT:
-        raise InputError(f"{root / CONFIG} does not describe a docsigma index")
+        raise InputError(
+            f"{root / CONFIG} does not describe a docsigma index: "
+            "`docsigma index` makes one"
+        )
     if config.get("schema_version") != 1:
         raise InputError(
             f"{root / CONFIG} has schema version {config.get('schema_version')}, this "

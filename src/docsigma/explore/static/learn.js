@@ -93,10 +93,10 @@
       document.getElementById("labelling").hidden = n === 0;
       const skip = document.getElementById("skip");
       skip.hidden = !this.asking;
-      const left = this.asking ? `, ${this.asked.length} to go` : "";
+      const asked = this.asking && n === 1 && selected[0] === this.asked[0].row;
       const what = n === 1 ? "1 document" : `${n.toLocaleString("en")} documents`;
       document.getElementById("chosen").textContent =
-        this.asking ? `Which label has this document${left}?` : `Label ${what}:`;
+        asked ? `Which label has this document, ${this.asked.length} to go?` : `Label ${what}:`;
       document.getElementById("chips").replaceChildren(...state.names.map((name, number) =>
         h("button", { type: "button", "data-label": name, onclick: () => this.app.safely(() => this.label(name)) },
           DS.swatch(number), name, number < 9 ? h("kbd", {}, String(number + 1)) : null)));

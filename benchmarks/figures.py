@@ -49,7 +49,7 @@ def draw_labels(results: Path, images: Path) -> Path:
 
 
 def photograph(page: Path, image: Path) -> None:
-    """Take a picture of the demo's page, with a document open."""
+    """Photograph the demo's page, with a document open."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:

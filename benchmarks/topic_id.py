@@ -186,7 +186,7 @@ def draw_labels(labels: Any, per_class: int, draw: int) -> tuple[Any, Any]:
 
 
 def unknown(setting: Setting, options: argparse.Namespace) -> dict[str, Any]:
-    """Tell test documents of topics that training lacks from the others, as areas."""
+    """Measure how well documents of unknown topics are told apart, as areas."""
     hybrid = fit_hybrid(setting, setting.labels)
     baseline = TfidfRegression(setting.counts, setting.labels, setting.groups)
     lr = CrossValidatedLogisticRegression(n_folds=3)

@@ -85,7 +85,7 @@ class Ranks:
         return tensor
 
     def first(self, tensor: Tensor) -> Tensor:
-        """Give all processes what the first one has, in place; return it."""
+        """Copy what the first process has to all, in place; return it."""
         if self.size > 1:
             from torch import distributed
 
@@ -119,7 +119,7 @@ def _in_place(work: Callable[[Tensor], object], tensor: Tensor) -> None:
 
 @contextlib.contextmanager
 def _told() -> Iterator[None]:
-    """Tell in one sentence that another process is gone."""
+    """Turn the error of a process that is gone into one sentence."""
     try:
         yield
     except RuntimeError as error:

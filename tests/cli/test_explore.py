@@ -56,7 +56,7 @@ def test_drift_finds_the_topic_that_grew(folder, capsys):
 
 @pytest.fixture
 def served(monkeypatch):
-    """Take the application instead of serving it."""
+    """Keep the application instead of serving it."""
     apps = []
     monkeypatch.setattr("uvicorn.run", lambda app, **_: apps.append(app))
     return apps

@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from docsigma import DocumentEmbedder, load_corpus
+from docsigma import DocumentEmbedder
 from docsigma.counts import DiskCounts, Vocabulary
 
 pytest.importorskip("ray", reason="pip install docsigma[ray]")
@@ -18,20 +17,10 @@ SCRIPT = Path(__file__).parents[1] / "support" / "ray_job.py"
 
 
 @pytest.fixture(scope="module")
-def texts():
-    return [str(text) for text in load_corpus("docstrings").test.texts[:400]]
-
-
-@pytest.fixture(scope="module")
-def job(texts, tmp_path_factory):
+def job(write_raw, tmp_path_factory):
     folder = tmp_path_factory.mktemp("ray")
-    (folder / "raw").mkdir()
+    write_raw(folder / "raw")
     (folder / "out").mkdir()
-    for start in range(0, 400, 100):
-        part = {"id": [f"d{i}" for i in range(start, start + 100)]}
-        part["text"] = texts[start : start + 100]
-        file = folder / "raw" / f"part-{start // 100}.parquet"
-        pq.write_table(pa.table(part), file)
     done = subprocess.run(
         [sys.executable, SCRIPT, folder / "raw", folder / "out"],
         env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0"},

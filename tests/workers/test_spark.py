@@ -5,11 +5,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from docsigma import DocumentEmbedder, load_corpus
+from docsigma import DocumentEmbedder
 from docsigma.counts import Vocabulary
 from docsigma.workers import FrequencyBatches
 
@@ -18,21 +17,11 @@ SCRIPT = Path(__file__).parents[1] / "support" / "spark_job.py"
 
 
 @pytest.fixture(scope="module")
-def texts():
-    return [str(text) for text in load_corpus("docstrings").test.texts[:400]]
-
-
-@pytest.fixture(scope="module")
-def job(texts, tmp_path_factory):
+def job(texts, write_raw, tmp_path_factory):
     folder = tmp_path_factory.mktemp("spark")
-    (folder / "raw").mkdir()
+    write_raw(folder / "raw")
     embedder = DocumentEmbedder(4, random_state=0).fit(texts)
     embedder.save(folder / "model")
-    for start in range(0, 400, 100):
-        part = {"id": [f"d{i}" for i in range(start, start + 100)]}
-        part["text"] = texts[start : start + 100]
-        file = folder / "raw" / f"part-{start // 100}.parquet"
-        pq.write_table(pa.table(part), file)
     paths = [folder / "model", folder / "raw", folder]
     done = subprocess.run(
         [sys.executable, SCRIPT, *paths], capture_output=True, text=True, timeout=300

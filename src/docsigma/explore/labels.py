@@ -54,7 +54,7 @@ class Labels:
         return list(self._names)
 
     def set(self, rows: Iterable[int], label: str | None) -> None:
-        """Give documents a label, or take it away (None)."""
+        """Set the label of documents, or remove it (None)."""
         rows = list(rows)
         for row in rows:
             if not 0 <= row < len(self._ids):

@@ -79,6 +79,7 @@ class Batcher(Generic[Answer]):
             texts = [text for request in batch for text in request.texts]
             try:
                 answers = await loop.run_in_executor(self._executor, self._work, texts)
+            # Whatever it is belongs to those who asked; later batches go on.
             except Exception as error:
                 for request in batch:
                     if not request.answer.done():

@@ -149,19 +149,6 @@ def test_page_is_laid_out_in_chromium(site: Path, tmp_path: Path, name: str) -> 
     assert seen["maths"] == page.read_text("utf-8").count("<math ")
 
 
-@pytest.fixture
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("no chromium: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox"]
-        )
-        yield chromium
-        chromium.close()
-
-
 @pytest.mark.parametrize("width", [1280, 400])
 def test_no_page_is_wider_than_the_screen(site: Path, browser, width: int) -> None:
     page = browser.new_page(viewport={"width": width, "height": 900})

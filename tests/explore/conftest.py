@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -94,15 +92,3 @@ def make_workspace(corpus):
 @pytest.fixture
 def workspace(make_workspace):
     return make_workspace()
-
-
-@pytest.fixture(scope="session")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("no chromium: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield found
-        found.close()

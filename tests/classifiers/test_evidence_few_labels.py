@@ -76,6 +76,19 @@ def test_few_labels_never_cost_more_than_the_priors_by_much():
     assert loss < np.log(6) + 2 * np.log(2)
 
 
+@pytest.mark.parametrize("form", ["full", "diagonal"])
+def test_documents_that_cannot_tell_their_class_count_nothing(form):
+    """A precision of P tells log(1 + P) / 2 nats per dimension; 6 classes take 1.8."""
+    rng = np.random.default_rng(5)
+    means, _ = draw_classes(rng, 10, 6, spread=1.5)
+    for tokens, counts in ((0.5, False), (200.0, True)):
+        q, y = draw_documents(rng, 600, means, np.eye(10), tokens=(tokens, tokens))
+        nats = -0.5 * np.log(q.variance).sum(axis=1)
+        assert (np.median(nats) > np.log(6)) == counts
+        clf = EvidenceClassifier(covariance=form).fit(q, hide(y, 1))
+        assert (clf.unlabelled_weight_ > 0) == counts
+
+
 def test_enough_labels_need_no_smoothing():
     (q, y), _ = draw(3, 300)
     assert EvidenceClassifier(covariance="diagonal").fit(q, y).smoothing_ == 0

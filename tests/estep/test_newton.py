@@ -180,7 +180,7 @@ def test_ill_conditioned_loadings_converge(infer, kind, tokens):
 def test_what_the_tolerance_leaves_of_the_bound_is_under_a_tenth_of_a_nat(
     infer, kind, tokens
 ):
-    """A Newton step of 0.03 standard deviations is worth K 0.03^2 / 2 = 0.003."""
+    """A Newton step of 0.04 standard deviations is worth K 0.04^2 / 2 = 0.005."""
     problem = ill_conditioned(kind, tokens=tokens)
     gap = infer(problem, **EXACT).bound - infer(problem).bound
     assert gap.max() < 0.1

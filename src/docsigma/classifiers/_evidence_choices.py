@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -120,9 +121,24 @@ class EvidenceChoices:
         if not self.membership.unlabelled.any():
             return 0.0
         if not self.can_choose:
-            return UNLABELLED_WEIGHT
+            return UNLABELLED_WEIGHT if self._documents_tell_classes() else 0.0
         losses = [self._loss(tempering, weight) for weight in UNLABELLED_WEIGHTS]
         return UNLABELLED_WEIGHTS[int(np.argmin(losses))]
+
+    def _documents_tell_classes(self) -> bool:
+        """Return whether documents without label say enough to choose a class by.
+
+        To choose between C classes takes up to log C nats. Half of the documents must
+        tell that much about their embeddings: titles of five words tell half a nat,
+        snippets of fourteen tell four.
+        """
+        rows = self.membership.unlabelled > 0
+        factors = self.factors[rows]
+        if self.axes is not None:
+            factors = factors.turned(self.axes)
+        shares = self.prior.variance * factors.root.square()
+        nats = torch.log1p(shares).sum(dim=1) / 2
+        return float(nats.median()) >= math.log(self.membership.labelled.shape[1])
 
     def _choose_tempering(self) -> Tempering:
         if not self.can_choose:

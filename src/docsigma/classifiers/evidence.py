@@ -71,9 +71,11 @@ class EvidenceClassifier(BaseGaussianClassifier):
         :math:`k_0` and :math:`\alpha`, or ``"auto"``: chosen by cross-validation.
     unlabelled_weight : "auto" or float
         What a document without label counts, relative to one with; ``"auto"``: chosen
-        by cross-validation on the labelled ones, and 1 if classes have fewer than
-        three labels on average. Then the predicted probabilities are mixed with the
-        class priors too, as nothing says how far classes follow the words.
+        by cross-validation on the labelled ones. If classes have fewer than three
+        labels on average, it is 1 where half of these documents tell as many nats about
+        their embeddings as the choice between the classes takes, else 0. At 1 the
+        predicted probabilities are mixed with the class priors too, as nothing says how
+        far classes follow the words.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or None
         Class priors, as for :class:`GaussianLinearClassifier`.
     prior_precision : float

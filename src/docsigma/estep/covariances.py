@@ -30,7 +30,7 @@ def infer_covariances(
     family: Full,
     *,
     max_iter: int = 200,
-    tol: float = 0.03,
+    tol: float = 0.04,
     settings: CovarianceSettings | None = None,
 ) -> Inferred:
     r"""Maximise the bound of each document over full or low-rank covariances.
@@ -63,7 +63,7 @@ def infer_covariances(
         The full family, or one that is made from its matrices.
     max_iter : int, default=200
         Passes over all words at the most, to the diagonal optimum and from there.
-    tol : float, default=0.03
+    tol : float, default=0.04
         A document is done when the next step would move its mean by less than `tol`
         standard deviations, and the last one changed the precisions of the dimensions
         by less than `tol` of themselves, both in the root mean square.

@@ -42,7 +42,7 @@ class Inferred:
     converged : Tensor of shape (n,)
         Whether it met the tolerance.
     bound : Tensor of shape (n,)
-        The bound that was maximised, at the last step.
+        The bound that was maximised, before the last step.
     """
 
     posterior: Gaussians
@@ -63,7 +63,7 @@ def infer(
     family: PosteriorFamily,
     *,
     max_iter: int = 200,
-    tol: float = 0.03,
+    tol: float = 0.04,
     settings: NewtonSettings | None = None,
     words: Evaluator | None = None,
 ) -> Inferred:
@@ -102,8 +102,8 @@ def infer(
         Which covariances a posterior may have.
     max_iter : int, default=200
         Passes over all words at the most.
-    tol : float, default=0.03
-        A document is done when the next step would move its mean by less than `tol`
+    tol : float, default=0.04
+        A document is done with the step that moves its mean by less than `tol`
         standard deviations and its variance by less than `tol` of itself, both in
         the root mean square over the dimensions.
     settings : NewtonSettings, default=None
@@ -404,14 +404,16 @@ class State:
         """Return the posteriors as they stand.
 
         The covariance that is stationary at the current point is a step ahead of the
-        current one. Extrapolated points may mislead: from them on only documents that
-        are done get it.
+        current one, and documents that are done get the small step of their mean too:
+        neither needs a pass. Extrapolated points may mislead: from them on means stay,
+        and only documents that are done get the covariance.
         """
-        ahead = self.proposal if self.plain is None else self.plain
-        best = ahead.q.with_mean(self.current.q.mean)
+        ahead = self.proposal.q if self.plain is None else self.plain.q
+        current = self.current.q
+        best = ahead.with_mean(current.mean)
         if self.memory is None:
-            return best
-        return best.where(done[:, None], self.current.q)
+            return ahead.where(done[:, None], best)
+        return best.where(done[:, None], current)
 
     def _shorten(self, rose: Tensor) -> None:
         """Halve the steps of documents whose bound fell."""

@@ -43,7 +43,7 @@ class NewtonSettings:
     # From a vocabulary this large, the first steps see the frequent words only.
     large_vocabulary: int = 2**14
     # How many steps those are; not measured, and not done, on a GPU.
-    frequent_steps: int = 2
+    frequent_steps: int = 5
     # The frequent words: one in so many. They hold most of the tokens.
     frequent_part: int = 4
     # Up to this many tokens the deterministic bound may be loose, and where few

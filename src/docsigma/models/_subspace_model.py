@@ -326,7 +326,7 @@ class SubspaceModel(CountModel):
         """Keep what inference makes of the words, for many calls of a few documents.
 
         It takes the memory of three copies of the loadings or so, and is made anew when
-        the model has learned on. One thread at a time may then embed.
+        the model has learned on. Threads may then embed at once.
 
         Returns
         -------

@@ -108,7 +108,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         its start.
     inference_max_iter : int, default=200
         Passes over the words that a document needs at the most in :meth:`posterior`.
-    inference_tol : float, default=0.03
+    inference_tol : float, default=0.04
         A document is done when its mean would move by less than this part of its
         standard deviation, and its variance by less than this part of itself.
     precision : {"tf32", "bf16", "float32"}, default="tf32"
@@ -208,7 +208,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         init_variance: float = 0.1,
         init_scale: float = 1e-3,
         inference_max_iter: int = 200,
-        inference_tol: float = 0.03,
+        inference_tol: float = 0.04,
         precision: Precision = "tf32",
         output: str = "mean",
         device: str = "auto",

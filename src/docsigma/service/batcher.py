@@ -26,15 +26,17 @@ class _Request:
 class Batcher(Generic[Answer]):
     """Collects texts while others are worked on, and works on them as one batch.
 
-    Nothing waits for a batch to fill: the first request of an idle server goes ahead at
-    once, and those that come meanwhile make the next batch.
+    Nothing waits for a batch to fill: a request that finds a worker free goes ahead at
+    once, and those that come while all are busy make the next batch.
 
     Parameters
     ----------
     work : callable
         From the texts of a batch to one answer per text; runs in `executor`.
     executor : Executor
-        Of one thread, which batchers share.
+        Its threads are shared by batchers.
+    n_workers : int
+        Batches at once.
     max_batch : int
         Texts of a batch at the most, unless one request has more.
     max_waiting : int
@@ -45,15 +47,17 @@ class Batcher(Generic[Answer]):
         self,
         work: Callable[[list[str]], list[Answer]],
         executor: Executor,
+        n_workers: int,
         max_batch: int,
         max_waiting: int,
     ) -> None:
         self._work = work
         self._executor = executor
+        self._n_workers = n_workers
         self._max_batch = max_batch
         self._max_waiting = max_waiting
         self._waiting: list[_Request] = []
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def n_waiting(self) -> int:
@@ -68,8 +72,10 @@ class Batcher(Generic[Answer]):
             raise BusyError
         request = _Request(texts, asyncio.get_running_loop().create_future())
         self._waiting.append(request)
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._drain())
+        if len(self._tasks) < self._n_workers:
+            task = asyncio.create_task(self._drain())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         found: list[Answer] = await request.answer
         return found
 

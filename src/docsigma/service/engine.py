@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from docsigma.classifiers.counts_classifier import CountsClassifier
 from docsigma.exceptions import InputError
@@ -21,11 +22,15 @@ if TYPE_CHECKING:
     from docsigma.search import DocumentIndex
     from docsigma.service.settings import ServiceSettings
 
+# Up to so many documents one thread is as fast as two (benchmarks/few_points.py).
+FEW_TEXTS = 16
+
 
 class Engine:
     """A model, and a classifier and an index where there are any.
 
-    One thread computes, so that requests do not fight over the processors.
+    Batches of a few documents get one thread each, several at once: splitting so
+    little work costs more than it saves. Larger batches get all threads.
 
     Parameters
     ----------
@@ -56,9 +61,12 @@ class Engine:
         self.on_batch: Callable[[int], object] = _ignore
 
     def open(self, settings: ServiceSettings) -> None:
-        """Start the thread that computes, and warm the model up."""
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="docsigma")
-        limits = settings.max_documents, settings.max_waiting
+        """Start the threads that compute, and warm the model up."""
+        self._threads = torch.get_num_threads()
+        self._executor = ThreadPoolExecutor(
+            self._threads, thread_name_prefix="docsigma"
+        )
+        limits = self._threads, settings.max_documents, settings.max_waiting
 
         def batcher(work: Callable[[list[str]], list[Any]]) -> Batcher[Any]:
             return Batcher(self._counted(work), self._executor, *limits)
@@ -77,6 +85,8 @@ class Engine:
     ) -> Callable[[list[str]], list[Any]]:
         def counted(texts: list[str]) -> list[Any]:
             self.on_batch(len(texts))
+            # Of this thread alone.
+            torch.set_num_threads(1 if len(texts) <= FEW_TEXTS else self._threads)
             return work(texts)
 
         return counted

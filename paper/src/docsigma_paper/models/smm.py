@@ -91,7 +91,7 @@ class SMM(SubspaceModel):
         batch_size: int = 1024,
         init_scale: float = 1e-3,
         inference_max_iter: int = 200,
-        inference_tol: float = 0.03,
+        inference_tol: float = 0.04,
         precision: Precision = "tf32",
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -147,3 +149,33 @@ def test_a_workspace_keeps_its_memory_until_more_is_asked_for():
     assert workspace.take(4, 10, like).data_ptr() == first.data_ptr()
     assert workspace.take(2, 3, like).shape == (2, 3)
     assert workspace.take(2, 3, like.float()).dtype == torch.float32
+
+
+@pytest.mark.parametrize("n", [1, tiles.FEW_POINTS, tiles.FEW_POINTS + 1])
+@pytest.mark.parametrize("second", [False, True])
+def test_few_points_and_many_have_the_same_moments(n, second):
+    source = torch.Generator().manual_seed(n)
+    points = torch.randn(n, 3, generator=source, dtype=torch.float64)
+    loadings = torch.randn(50, 3, generator=source, dtype=torch.float64)
+    bias = torch.randn(50, generator=source, dtype=torch.float64)
+    found = softmax_moments(
+        points, loadings, bias, first=True, second=second, sizes=TileSizes(words=7)
+    )
+    logits = bias + points @ loadings.t()
+    theta = logits.softmax(dim=1)
+    torch.testing.assert_close(found.lse, logits.logsumexp(dim=1))
+    torch.testing.assert_close(found.first, theta @ loadings)
+    if second:
+        torch.testing.assert_close(found.second, theta @ loadings.square())
+
+
+def test_threads_and_copies_have_buffers_of_their_own():
+    like = torch.zeros(1)
+    workspace = Workspace()
+    mine = workspace.take(2, 3, like)
+    with ThreadPoolExecutor(1) as executor:
+        theirs = executor.submit(workspace.take, 2, 3, like).result()
+    assert theirs.data_ptr() != mine.data_ptr()
+    assert workspace.take(2, 3, like).data_ptr() == mine.data_ptr()
+    copied = pickle.loads(pickle.dumps(workspace))
+    assert copied.take(2, 3, like).data_ptr() != mine.data_ptr()

@@ -26,12 +26,15 @@ FEW_POINTS = 32
 class Workspace(threading.local):
     """A buffer that is used again, so that its pages are not fetched for each call.
 
-    Each thread has its own.
+    Each thread has its own, and a copy has a new one.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._buffer: Tensor | None = None
+
+    def __reduce__(self) -> tuple[type[Workspace], tuple[()]]:
+        return Workspace, ()
 
     def take(self, n_rows: int, n_columns: int, like: Tensor) -> Tensor:
         """Return an array of that size with any content."""

@@ -205,7 +205,7 @@ def test_what_is_returned_is_as_good_as_the_bound_says(infer, scale):
     q = found.posterior
     centre = best_centre(problem, q.mean, q.log_std, step=0.05, n_steps=2000)
     reached = jensen_bound(problem, q.mean, q.log_std, centre)
-    # The covariance is a step ahead of the bound: 40 x 0.03^2 / 2 and a little.
+    # The covariance is a step ahead of the bound: 40 x 0.04^2 / 2 and a little.
     assert (reached >= found.bound - 0.1).all()
 
 

@@ -25,8 +25,9 @@ class KeptWords:
             return None
         key = model.components_, family, model.device
         if self._key is None or _differ(key, self._key):
-            self._key = key
+            # The key last: another thread that finds it finds these words.
             self._words = Evaluator(model._model(), family, NewtonSettings())
+            self._key = key
         return self._words
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from docsigma.search import DocumentIndex
     from docsigma.service.settings import ServiceSettings
 
-# Up to so many documents one thread is as fast as two (benchmarks/few_points.py).
+# Up to so many documents threads wait for each other longer than they save.
 FEW_TEXTS = 16
 
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import torch
 from scipy.special import logsumexp
 
-from docsigma import BayesianSMM, load_corpus, load_model
+from docsigma import BayesianSMM, TokenWeights, load_corpus, load_model
 from docsigma.estep import infer
 from docsigma.evidence import estimate_evidence
 from docsigma.exceptions import InputError
@@ -139,6 +139,27 @@ def test_scale_of_the_prior_is_held():
     for _ in range(200):
         part.learn_prior(mean, torch.full_like(mean, 1e-3), 0.5)
     assert part.prior_variance_.sum() == pytest.approx(50)
+
+
+@pytest.mark.parametrize("solver", ["fast", "paper"])
+def test_dimensions_share_a_variance_where_counts_are_weighted(solver, synthetic):
+    """Weights make the evidence too sure: it is not to switch dimensions off."""
+    given = {"solver": solver, "loadings": "gaussian", "max_iter": 5}
+    weighted = TokenWeights().fit_transform(synthetic)
+    found = BayesianSMM(4, random_state=0, **given).fit(weighted)
+    variances = found.parts_.loadings.prior_variance_
+    assert (variances == variances[0]).all()
+    assert variances.sum() >= 10 * 2.0 * (1 - 1e-6)
+    plain = BayesianSMM(4, random_state=0, **given).fit(synthetic)
+    assert np.ptp(plain.parts_.loadings.prior_variance_) > 0
+
+
+def test_a_stream_of_weighted_counts_shares_a_variance_too(synthetic):
+    weighted = TokenWeights().fit_transform(synthetic)
+    found = BayesianSMM(4, random_state=0).partial_fit(weighted[:700])
+    found.partial_fit(weighted[700:])
+    variances = found.parts_.loadings.prior_variance_
+    assert (variances == variances[0]).all()
 
 
 @pytest.fixture(scope="module")

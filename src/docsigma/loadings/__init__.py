@@ -7,6 +7,7 @@ from docsigma.loadings._base import (
     WordAscent,
     WordGradient,
     WordInformation,
+    are_whole,
 )
 from docsigma.loadings.gaussian import GaussianLoadings
 from docsigma.loadings.point import PointLoadings
@@ -19,6 +20,7 @@ __all__ = [
     "WordAscent",
     "WordGradient",
     "WordInformation",
+    "are_whole",
 ]
 
 LOADINGS: dict[str, type[Loadings]] = {

@@ -23,10 +23,18 @@ class WordInformation(NamedTuple):
         bounds in T.
     totals : Tensor of shape (V, 1)
         Tokens of each word.
+    whole : bool
+        Whether counts are whole numbers, not weighted ones.
     """
 
     curvature: Tensor
     totals: Tensor
+    whole: bool = True
+
+
+def are_whole(totals: Tensor) -> bool:
+    """Return whether counts with these sums are whole numbers."""
+    return bool((totals == totals.round()).all())
 
 
 @dataclass(frozen=True)

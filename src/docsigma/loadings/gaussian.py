@@ -28,6 +28,9 @@ TOGETHER = 5.0
 # dozen short texts, from which nothing is learned under much less.
 EACH = 0.03
 START = 0.1
+# Where counts are weighted, that of all dimensions together, which then share one
+# variance: chosen likewise, by the cross-entropy of LR on the embeddings.
+TOGETHER_WEIGHTED = 2.0
 # Words worth of the variance at the start that the prior's variances are held to.
 HYPER_WORDS = 1.0
 # A dimension is in use if it gives the logits at least this part of the variance that
@@ -50,6 +53,11 @@ class GaussianLoadings(Loadings):
     \sum_j (1 - S_{jk}^2/\tau_k^2)`), so that a dimension that is not needed goes to
     zero, and there is no penalty to tune.
 
+    Weighted counts (:class:`~docsigma.counts.TokenWeights`; any that are not whole
+    numbers) make rare words say more than they do, and the evidence with them. There
+    all dimensions share one :math:`\tau^2`: with one each, few stay in use, and topics
+    are told apart less well.
+
     Parameters
     ----------
     least_variance : float, default=None
@@ -58,7 +66,7 @@ class GaussianLoadings(Loadings):
         the least: as loadings and embeddings shrink together, the whole model could
         shrink away. Only the scale is held; how the dimensions compare is learned.
         None means a variance of 5 for all dimensions together, or 0.03 for each where
-        that is more.
+        that is more; for weighted counts 2 for all together.
     learn : bool, default=True
         Whether :math:`\tau^2` is learned.
     prior_precision : float, default=10.0
@@ -88,11 +96,13 @@ class GaussianLoadings(Loadings):
         self.learn = learn
         self.prior_precision = prior_precision
 
-    def _least(self, n_components: int) -> float:
+    def _least(self, n_components: int, whole: bool = True) -> float:
         r"""Return the least mean of :math:`\tau^2`."""
         least = self.least_variance
-        if least is None:
+        if least is None and whole:
             least = max(TOGETHER / n_components, EACH)
+        elif least is None:
+            least = TOGETHER_WEIGHTED / n_components
         return float(least) * float(self.prior_precision)
 
     def _start(self, n_components: int) -> float:
@@ -167,16 +177,23 @@ class GaussianLoadings(Loadings):
         self.prior_variance_ = self.prior_variance_ @ squares
         self.second_moment_ = self.second_moment_ @ squares
 
-    def learn_prior(self, mean: Tensor, variance: Tensor, step: float) -> Tensor:
-        r"""Move :math:`\tau^2` towards what the loadings say; return it."""
+    def learn_prior(
+        self, mean: Tensor, variance: Tensor, step: float, whole: bool = True
+    ) -> Tensor:
+        r"""Move :math:`\tau^2` towards what the loadings say; return it.
+
+        Dimensions share one if the counts are not whole numbers.
+        """
         before = self.prior_variance(mean)
         if not self.learn:
             return before
         known = (variance / before).neg_().add_(1).clamp_(min=0).sum(dim=0)
-        k = mean.shape[1]
-        found = mean.square().sum(dim=0) + HYPER_WORDS * self._start(k)
-        found = torch.lerp(before, found / (known + HYPER_WORDS), step)
-        found = found * (self._least(k) / found.mean()).clamp(min=1.0)
+        k, squares = mean.shape[1], mean.square().sum(dim=0)
+        if not whole:
+            known, squares = (t.mean().expand_as(t) for t in (known, squares))
+        found = (squares + HYPER_WORDS * self._start(k)) / (known + HYPER_WORDS)
+        found = torch.lerp(before, found, step)
+        found = found * (self._least(k, whole) / found.mean()).clamp(min=1.0)
         self.prior_variance_ = found.double().cpu().numpy()
         return found
 
@@ -201,7 +218,7 @@ class _GaussianAscent:
     def ascend(self, loadings: Tensor, gradient: WordGradient) -> None:
         """Move the means in place."""
         assert gradient.information is not None
-        curvature, totals = gradient.information
+        curvature, totals, whole = gradient.information
         n_words = len(gradient.linear)
         mean, variance = loadings[:n_words], self.variance[:n_words]
         if gradient.information is not self._known:
@@ -209,7 +226,7 @@ class _GaussianAscent:
             self._known = gradient.information
             second = curvature.double().sum(dim=0) / totals.double().sum().clamp(min=1)
             self.part.second_moment_ = second.cpu().numpy()
-        prior = self.part.learn_prior(mean, variance, self.step)
+        prior = self.part.learn_prior(mean, variance, self.step, whole)
         torch.add(curvature, 1 / prior, out=variance).reciprocal_()
         if isinstance(self.optimizer, Adam):
             self.optimizer.ascend(mean, gradient.slope() - mean / prior)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from docsigma.exceptions import InputError
 from docsigma.kernels import SoftmaxWords, softmax_moments
-from docsigma.loadings import WordGradient, WordInformation
+from docsigma.loadings import WordGradient, WordInformation, are_whole
 from docsigma.objective import document_bound, kl_divergence
 from docsigma.optimizers import Adam
 from docsigma.random import Stream, generator, standard_normals
@@ -181,7 +181,8 @@ class Algorithm1Trainer(Trainer):
             return None
         q = self.posterior
         curvature = self.counts.backproject(q.mean.square() + q.variance)
-        return WordInformation(curvature, self.counts.word_totals()[:, None])
+        totals = self.counts.word_totals()
+        return WordInformation(curvature, totals[:, None], are_whole(totals))
 
     def _blocks(
         self, likelihood: DocumentLikelihood

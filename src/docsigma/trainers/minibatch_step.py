@@ -10,7 +10,7 @@ from torch import Tensor
 from docsigma import objective
 from docsigma.estep.curvature import LoadingsBasis, WordCurvature, own_trace
 from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments
-from docsigma.loadings import WordGradient, WordInformation
+from docsigma.loadings import WordGradient, WordInformation, are_whole
 from docsigma.optimizers import ProximalAdam
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class MinibatchStep:
             size = n_words if parts.likelihood.linear else len(totals)
             everything = totals.new_zeros(size, k)
             self.information = WordInformation(
-                everything[:n_words], totals[:n_words, None]
+                everything[:n_words], totals[:n_words, None], are_whole(totals)
             )
         for rows, counts in documents:
             some = q[rows]

@@ -12,10 +12,10 @@ from docsigma import BayesianSMM, TokenWeights, load_corpus, load_model
 from docsigma.estep import infer
 from docsigma.evidence import estimate_evidence
 from docsigma.exceptions import InputError
-from docsigma.kernels import CountTensor
+from docsigma.kernels import CountTensor, Workspace, softmax_moments
 from docsigma.likelihoods import Multinomial
 from docsigma.loadings import GaussianLoadings, WordGradient, WordInformation
-from docsigma.objective import loadings_divergence
+from docsigma.objective import loadings_divergence, moments_over_loadings
 from docsigma.parts import Parts
 from docsigma.posteriors import Diagonal
 from docsigma.priors import IsotropicPrior
@@ -139,6 +139,51 @@ def test_scale_of_the_prior_is_held():
     for _ in range(200):
         part.learn_prior(mean, torch.full_like(mean, 1e-3), 0.5)
     assert part.prior_variance_.sum() == pytest.approx(50)
+
+
+def test_moments_over_loadings_have_the_gradients_of_autograd():
+    random = torch.Generator().manual_seed(2)
+    n, v, k = 4, 30, 3
+    points, mean, bias, wide = (
+        torch.randn(*shape, generator=random, dtype=torch.float64)
+        for shape in ((n, k), (v + 1, k), (v + 1, 1), (v, k))
+    )
+    variance, moment = wide.exp(), torch.rand(k, generator=random, dtype=torch.float64)
+    weights = torch.tensor([3.0, 0.5, 7.0, 1.0], dtype=torch.float64)
+    rows = torch.cat([mean, bias, torch.ones_like(bias)], dim=1)
+    got = moments_over_loadings(
+        points,
+        rows,
+        variance,
+        moment,
+        second=True,
+        weights=weights,
+        workspace=Workspace(),
+    )
+
+    def lse(w, m, b):
+        # The last word stands for others: it has no loadings, and no variance.
+        spread = torch.cat([variance, torch.zeros(1, k, dtype=torch.float64)])
+        logits = b + m @ w.T + 0.5 * spread @ (w**2 - moment).T
+        return logits.logsumexp(dim=0)
+
+    at = [t.clone().requires_grad_() for t in (points, mean, bias)]
+    in_w = torch.autograd.grad(lse(*at).sum(), at[0])[0]
+    in_words = torch.autograd.grad((weights * lse(*at)).sum(), at[1:])
+    pairs = [
+        (got.lse, lse(*at)),
+        (got.first, in_w),
+        (got.loading_gradient, in_words[0]),
+        (got.bias_gradient, in_words[1][:, 0]),
+    ]
+    for found, expected in pairs:
+        torch.testing.assert_close(found, expected.detach(), rtol=1e-10, atol=1e-10)
+    assert (got.second > got.first**2).all()
+    none = torch.zeros_like(variance)
+    plain = softmax_moments(points, mean, bias[:, 0], first=True, second=True)
+    same = moments_over_loadings(points, rows, none, moment, **options)
+    torch.testing.assert_close(same.first, plain.first)
+    torch.testing.assert_close(same.second, plain.second)
 
 
 @pytest.mark.parametrize("solver", ["fast", "paper"])

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from docsigma._part import Part
+from docsigma.kernels import SoftmaxWords, softmax_moments
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
+
+    from docsigma.kernels import SoftmaxMoments, Workspace
 
 
 class WordInformation(NamedTuple):
@@ -118,6 +121,30 @@ class Loadings(Part):
     def second_moment(self, like: Tensor) -> Tensor:
         """Return :math:`E[w^2]` over the training tokens, of shape (K,)."""
         raise NotImplementedError
+
+    def moments(
+        self,
+        points: Tensor,
+        rows: Tensor,
+        *,
+        whole: bool,  # noqa: ARG002
+        second: bool,
+        weights: Tensor,
+        workspace: Workspace,
+    ) -> SoftmaxMoments:
+        """Return moments of words ``[T, m, 1]`` at draws, in training by batches.
+
+        `whole` says whether counts are whole numbers.
+        """
+        words = SoftmaxWords.of_table(rows)
+        return softmax_moments(
+            points,
+            words,
+            first=True,
+            second=second,
+            weights=weights,
+            workspace=workspace,
+        )
 
     @abstractmethod
     def shrink(self) -> float:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from docsigma import objective
 from docsigma.estep.curvature import LoadingsBasis, WordCurvature, own_trace
-from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments
+from docsigma.kernels import Workspace
 from docsigma.loadings import WordGradient, WordInformation, are_whole
 from docsigma.optimizers import ProximalAdam
 
@@ -151,13 +151,14 @@ class MinibatchStep:
         linear = parts.likelihood.linear
         self.linear_gradient = totals.new_zeros(n_words if linear else len(totals), k)
         moment = totals.new_zeros(k)
+        self.whole = are_whole(totals)
         self.information: WordInformation | None = None
         if parts.loadings.has_variance:
             # A likelihood that is not linear has counts of all words.
             size = n_words if parts.likelihood.linear else len(totals)
             everything = totals.new_zeros(size, k)
             self.information = WordInformation(
-                everything[:n_words], totals[:n_words, None], are_whole(totals)
+                everything[:n_words], totals[:n_words, None], self.whole
             )
         for rows, counts in documents:
             some = q[rows]
@@ -258,10 +259,10 @@ class MinibatchStep:
         curved: bool,
     ) -> tuple[SoftmaxMoments, LikelihoodTerms]:
         """Evaluate a draw per document; the words' gradients are weighted."""
-        moments = softmax_moments(
+        moments = self.parts.loadings.moments(
             points,
-            SoftmaxWords.of_table(self.words.rows),
-            first=True,
+            self.words.rows,
+            whole=self.whole,
             second=curved and self.parts.covariance.diagonal,
             weights=weights,
             workspace=self.words.table.workspace,

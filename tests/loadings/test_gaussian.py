@@ -151,15 +151,8 @@ def test_moments_over_loadings_have_the_gradients_of_autograd():
     variance, moment = wide.exp(), torch.rand(k, generator=random, dtype=torch.float64)
     weights = torch.tensor([3.0, 0.5, 7.0, 1.0], dtype=torch.float64)
     rows = torch.cat([mean, bias, torch.ones_like(bias)], dim=1)
-    got = moments_over_loadings(
-        points,
-        rows,
-        variance,
-        moment,
-        second=True,
-        weights=weights,
-        workspace=Workspace(),
-    )
+    options = {"second": True, "weights": weights, "workspace": Workspace()}
+    got = moments_over_loadings(points, rows, variance, moment, **options)
 
     def lse(w, m, b):
         # The last word stands for others: it has no loadings, and no variance.

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from sklearn.feature_extraction.text import CountVectorizer
 
 from docsigma import BayesianSMM, load_corpus
@@ -199,27 +200,34 @@ def defaults(
 
 
 def cost(rows: Rows, seeds: Sequence[int]) -> None:
-    """Time four passes, and embedding, of three models in one run."""
+    """Time four passes, and embedding, of three models and weighted counts."""
     counts = task("20newsgroups")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    weights = TokenWeights().fit(counts.train)
+    weighted = tuple(weights.transform(x) for x in (counts.train, counts.test))
     settings: dict[str, Any] = {
         "point": {"l1": 1.0},
         "gaussian": {},
         "polya": {"l1": 1.0, "likelihood": "polya"},
+        "point, weighted": {"l1": 1.0},
+        "gaussian, weighted": {},
     }
     for repeat in seeds:
         for name, options in settings.items():
 
-            def make(options=options) -> dict[str, Any]:
+            def make(options=options, name=name) -> dict[str, Any]:
+                plain = counts.train, counts.test
+                train, test = weighted if "weighted" in name else plain
                 model = BayesianSMM(100, max_iter=4, tol=0, random_state=0, **options)
                 started = time.perf_counter()
-                model.fit(counts.train)
+                model.fit(train)
                 fit = time.perf_counter() - started
                 started = time.perf_counter()
-                model.transform(counts.test)
+                model.transform(test)
                 embed = time.perf_counter() - started
                 return {"fit": round(fit, 3), "embed": round(embed, 3)}
 
-            rows.add({"setting": name, "repeat": repeat}, make)
+            rows.add({"device": device, "setting": name, "repeat": repeat}, make)
 
 
 def words(rows: Rows, seeds: Sequence[int]) -> None:

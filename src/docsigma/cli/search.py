@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -95,5 +96,6 @@ def _show(found: DocumentIndex, matches: list[Match], title: str) -> None:
             score = f"{100 * match.probability:.0f} %"
         words = " ".join(word for word, _ in match.words)
         row = [score, match.id, *([match.label or ""] if labelled else []), words]
-        table.add_row(*row, (match.excerpt or "")[:60])
+        begins = textwrap.shorten(match.excerpt or "", 60, placeholder=" …")
+        table.add_row(*row, begins)
     _common.show(table)

@@ -76,7 +76,7 @@ test-portable: $(STAMP)
 
 test-recipes: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group recipes
-	$(BIN)/python -m pytest -m recipes tests/recipes
+	$(BIN)/python -m pytest -m recipes tests/recipes tests/workers
 
 load: $(STAMP)
 	$(BIN)/python benchmarks/service_load.py $(MODEL) --json benchmarks/results/service.json
@@ -85,7 +85,7 @@ load: $(STAMP)
 test-spark: $(STAMP)
 	@command -v java >/dev/null || { apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless; }
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[spark]"
-	$(BIN)/python -m pytest -m spark tests/workers/test_spark.py
+	$(BIN)/python -m pytest -m spark tests/workers
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/memory.py

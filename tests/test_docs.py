@@ -22,7 +22,17 @@ typer = pytest.importorskip("typer")
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-RAW = (":math:", ".. math::", "$$", ":func:", ":class:", ":meth:", ":mod:", "{{ ")
+RAW = (
+    ":math:",
+    ".. math::",
+    "$$",
+    ":func:",
+    ":class:",
+    ":meth:",
+    ":mod:",
+    "{{ ",
+    "```",
+)
 REMOTE = ("https://cdn", "unpkg", "fonts.g")
 FENCE = re.compile(r"^( *)```(\w+)(?: run)?\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 

@@ -14,9 +14,7 @@ import pytest
 from docsigma import distances
 
 PAGE = Path(__file__).parents[2] / "docs" / "interchange.md"
-BLOCKS = re.findall(
-    r"^```python recipe\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S
-)
+BLOCKS = re.findall(r"^```py\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)
 
 pytestmark = [
     pytest.mark.recipes,

@@ -187,7 +187,7 @@ def test_dimensions_share_a_variance_where_counts_are_weighted(solver, synthetic
     found = BayesianSMM(4, random_state=0, **given).fit(weighted)
     variances = found.parts_.loadings.prior_variance_
     assert (variances == variances[0]).all()
-    assert variances.sum() >= 10 * 2.0 * (1 - 1e-6)
+    assert variances.sum() >= 10 * 5.0 * (1 - 1e-6)
     plain = BayesianSMM(4, random_state=0, **given).fit(synthetic)
     assert np.ptp(plain.parts_.loadings.prior_variance_) > 0
 

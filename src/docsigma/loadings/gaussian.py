@@ -24,14 +24,11 @@ if TYPE_CHECKING:
 STEP = 0.05
 # Variance of a logit before anything is seen: of all dimensions, at the least ...
 TOGETHER = 5.0
-# ... of each at the least, and of each at the start. Chosen on held-out training
+# ... of each at the least, unless counts are weighted, and of each at the start. Chosen on held-out training
 # documents of five corpora, 5 to 600 tokens per document, K from 50 to 400, and by a
 # dozen short texts, from which nothing is learned under much less.
 EACH = 0.03
 START = 0.1
-# Where counts are weighted, that of all dimensions together, which then share one
-# variance: chosen likewise, by the cross-entropy of LR on the embeddings.
-TOGETHER_WEIGHTED = 2.0
 # Words worth of the variance at the start that the prior's variances are held to.
 HYPER_WORDS = 1.0
 # A dimension is in use if it gives the logits at least this part of the variance that
@@ -69,7 +66,7 @@ class GaussianLoadings(Loadings):
         the least: as loadings and embeddings shrink together, the whole model could
         shrink away. Only the scale is held; how the dimensions compare is learned.
         None means a variance of 5 for all dimensions together, or 0.03 for each where
-        that is more; for weighted counts 2 for all together.
+        that is more; for weighted counts the former alone.
     learn : bool, default=True
         Whether :math:`\tau^2` is learned.
     prior_precision : float, default=10.0
@@ -102,10 +99,8 @@ class GaussianLoadings(Loadings):
     def _least(self, n_components: int, whole: bool = True) -> float:
         r"""Return the least mean of :math:`\tau^2`."""
         least = self.least_variance
-        if least is None and whole:
-            least = max(TOGETHER / n_components, EACH)
-        elif least is None:
-            least = TOGETHER_WEIGHTED / n_components
+        if least is None:
+            least = max(TOGETHER / n_components, EACH if whole else 0.0)
         return float(least) * float(self.prior_precision)
 
     def _start(self, n_components: int) -> float:

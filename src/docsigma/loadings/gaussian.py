@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 STEP = 0.05
 # Variance of a logit before anything is seen: of all dimensions, at the least ...
 TOGETHER = 5.0
-# ... of each at the least, unless counts are weighted, and of each at the start. Chosen on held-out training
-# documents of five corpora, 5 to 600 tokens per document, K from 50 to 400, and by a
-# dozen short texts, from which nothing is learned under much less.
+# ... of each at the least, unless counts are weighted, and of each at the start.
+# Chosen on held-out training documents of five corpora, 5 to 600 tokens per document, K
+# from 50 to 400, and by a dozen short texts, from which nothing is learned under much
+# less.
 EACH = 0.03
 START = 0.1
 # Words worth of the variance at the start that the prior's variances are held to.

@@ -35,7 +35,7 @@ def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(InputError) as caught:
         load_corpus("reuters")
     assert f"known are {', '.join(NAMES)}" in str(caught.value)
-    assert "a path to a file also works" in str(caught.value)
+    assert "a path to a file or folder also works" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -143,8 +143,8 @@ def load_corpus(name: str | os.PathLike[str], **options: Any) -> Corpus:
             raise InputError(f"the corpus `{name}` is {where}")
         raise InputError(
             f"unknown corpus `{name}`, known are "
-            f"{', '.join(registered_names('corpora', CORPORA))}; a path to a file "
-            "also works"
+            f"{', '.join(registered_names('corpora', CORPORA))}; a path to a file or "
+            "folder also works"
         )
     _check_options(str(name), _load_path, options, skip=("path",))
     return _load_path(path, **options)

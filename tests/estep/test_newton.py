@@ -8,7 +8,9 @@ from scipy.optimize import minimize
 
 from docsigma.estep import NewtonSettings
 from docsigma.estep import infer as infer_posterior
+from docsigma.estep.newton import Evaluator
 from docsigma.kernels import CountTensor
+from docsigma.objective import ExpectedLse
 from docsigma.posteriors import Diagonal
 from docsigma.random import Stream, antithetic_normals, generator
 from toy import KINDS, ill_conditioned, toy
@@ -156,14 +158,44 @@ def test_the_solution_is_a_stationary_point_of_the_bound(infer, k):
 
 
 @pytest.mark.parametrize("kind", ["well", *KINDS])
-def test_no_documents_bound_ever_falls(infer, kind):
+def test_no_documents_bound_falls_by_more_than_is_unclear(infer, kind):
     problem = ill_conditioned(kind, n=20)
+    settings = NewtonSettings()
     before = torch.full((20,), -np.inf, dtype=torch.float64)
-    for max_iter in range(1, 16):
+    for max_iter in range(1, 20):
         bound = infer(problem, max_iter=max_iter, tol=1e-9).bound
-        # The rounding of a log-sum-exp, times the tokens.
-        assert (bound >= before - 1e-11).all()
+        extrapolated = max_iter >= settings.patience
+        # And the rounding of a log-sum-exp, times the tokens.
+        unclear = 1e-11 + (0 if extrapolated else settings.most_unclear)
+        assert (bound >= before - unclear).all()
         before = bound
+
+
+@pytest.mark.parametrize("k", [4, 20])
+def test_rounding_decides_nothing(k):
+    """What is shaken is what the order of sums shakes, by more than it does.
+
+    Without the slopes, twelve of these documents move by up to 0.003.
+    """
+    problem = single(toy(k, n=2000, v=300, tokens=1000, precision=10.0))
+    draws = torch.Generator().manual_seed(0)
+    exact = ExpectedLse(problem.model, Diagonal())
+
+    def shaken(q, centre):
+        terms = exact(q, centre)
+        noise = torch.randn(len(centre), generator=draws, dtype=torch.float64)
+        return terms._replace(value=terms.value + 1e-6 * noise)
+
+    def means(expected_lse):
+        settings = NewtonSettings(few_tokens=0)
+        words = Evaluator(problem.model, Diagonal(), settings, None, expected_lse)
+        return infer_posterior(
+            problem.counts, problem.model, Diagonal(), words=words
+        ).posterior.mean
+
+    plain = means(exact)
+    for _ in range(5):
+        torch.testing.assert_close(means(shaken), plain, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", KINDS)

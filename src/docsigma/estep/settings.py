@@ -26,9 +26,18 @@ class NewtonSettings:
     caution: float = 0.9
     # Longest step, in standard deviations of the prior.
     reach: float = 3.0
+    # A bound that changed by less than this part of what the slope had promised, and by
+    # less than so many nats, is judged by the slopes at both ends of the step.
+    unclear: float = 0.5
+    most_unclear: float = 0.05
+    # So many roundings of the bound are unclear in any case.
+    rounding: float = 16.0
     # A step that lowers the bound is halved until it is this short; then the document
     # stays where it is.
     shortest_step: float = 1.0 / 64
+    # A document that misses the tolerance by up to this part of it is nearly done: its
+    # answer there fades into the next, so that none jumps where rounding decides.
+    ramp: float = 0.1
     # What the centre of the bound has to gain counts this much for convergence.
     centre_weight: float = 1.0
     # Documents still open at this pass converge slowly: from then on steps are

@@ -11,6 +11,7 @@ from torch import Tensor
 from docsigma.estep import newton
 from docsigma.estep.curvature import LoadingsBasis, own_trace
 from docsigma.estep.settings import RefineSettings
+from docsigma.estep.state import State
 from docsigma.objective import SampledLse, document_bound, kl_divergence
 from docsigma.random import Stream, antithetic_normals, generator
 
@@ -95,8 +96,10 @@ class _Refiner:
     ) -> None:
         self.model = model
         self.family = words.family
-        # Extrapolation would follow the noise of the draws.
-        plain = replace(words.settings, patience=settings.max_iter + 1)
+        # Extrapolation would follow the noise of the draws, and so would slopes.
+        plain = replace(
+            words.settings, patience=settings.max_iter + 1, most_unclear=0.0
+        )
         self.settings, self.plain = settings, plain
         self.basis = LoadingsBasis(model.loadings, model.bias, model.prior)
         self.norms = model.loadings.square().sum(dim=1)
@@ -125,7 +128,7 @@ class _Refiner:
             model, self.family, self.plain, self.basis, expected_lse=climbing
         )
         trace = own_trace(counts, self.norms, likelihood.projected)
-        state = newton.State.start_at(likelihood, words, start, trace)
+        state = State.start_at(likelihood, words, start, trace)
         reached = newton.Inferred.before(start[torch.arange(n)])
         newton.climb(state, torch.arange(n), reached, settings.max_iter, 0.03)
         best = reached.posterior

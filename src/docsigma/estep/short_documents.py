@@ -11,7 +11,6 @@ from torch import Tensor
 from docsigma.estep import newton
 from docsigma.estep.curvature import LoadingsBasis, own_trace
 from docsigma.estep.settings import RefineSettings
-from docsigma.estep.state import State
 from docsigma.objective import SampledLse, document_bound, kl_divergence
 from docsigma.random import Stream, antithetic_normals, generator
 
@@ -128,7 +127,7 @@ class _Refiner:
             model, self.family, self.plain, self.basis, expected_lse=climbing
         )
         trace = own_trace(counts, self.norms, likelihood.projected)
-        state = State.start_at(likelihood, words, start, trace)
+        state = newton.State.start_at(likelihood, words, start, trace)
         reached = newton.Inferred.before(start[torch.arange(n)])
         newton.climb(state, torch.arange(n), reached, settings.max_iter, 0.03)
         best = reached.posterior

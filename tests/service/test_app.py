@@ -71,7 +71,9 @@ def test_the_page_of_the_api_loads_nothing_from_outside(client):
     assert "http" not in page.replace('"http', "")
     assert client.get("/static/swagger-ui-bundle.js").status_code == 200
     assert client.get("/static/swagger-ui.css").status_code == 200
-    assert "/search" in client.get("/openapi.json").json()["paths"]
+    paths = client.get("/openapi.json").json()["paths"]
+    assert paths["/embed"]["post"]["summary"] == "Return the Gaussian of each document."
+    assert "/search" in paths
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,13 @@ def test_a_text_without_known_words_finds_nothing(model):
 def test_removed_documents_are_not_found(model):
     index = DocumentIndex(model)
     index.add(WEATHER, ["a", "b", "c"])
+    with pytest.raises(InputError, match="`ids` must be a list of ids"):
+        index.remove("b")
+    with pytest.raises(InputError, match="`labels` must be a list of labels"):
+        index.search(WEATHER, labels="weather")
     index.remove(["b"])
+    index.add([])
+    assert len(index) == 2
     (matches,) = index.search([WEATHER[1]])
     assert {match.id for match in matches} == {"a", "c"}
 
@@ -106,6 +112,11 @@ def test_commands_index_and_search(folders, tmp_path, capsys):
     )
     assert {match["label"] for match in only["matches"]} == {"weather"}
     assert "nothing is found" in succeed(capsys, "search", out, "xyzzy")
+    assert "no document of the index" in succeed(
+        capsys, "search", out, "rain", "--label", "nosuch"
+    )
+    for path in ("nosuch/rain.txt", "rain.txt"):
+        assert f"there is no file {path}" in refuse(capsys, "search", out, path)
     # A second time only by force, and with a classifier.
     assert "exists already" in refuse(capsys, *arguments)
     with_classifier = [*arguments, "--classifier", folders / "classifier", "--force"]

@@ -61,7 +61,8 @@ def test_wrong_arguments_are_refused(model):
 def test_command_writes_pairs(tmp_path, capsys):
     pytest.importorskip("typer")
     texts = ["sun and rain", "wind and snow", "bread and salt", "salt and milk"] * 3
-    texts = [f"{text} {word}" for text, word in zip(texts, "abcdefghijkl", strict=True)]
+    # The model knows no number and no word that comes once; a reader does.
+    texts += ["salt for 12", "salt for 990", "zork blip", "zork blip!", "", ""]
     docs = tmp_path / "docs.jsonl"
     lines = [json.dumps({"id": f"d{i}", "text": t}) for i, t in enumerate([*texts])]
     docs.write_text("\n".join(lines))
@@ -70,7 +71,9 @@ def test_command_writes_pairs(tmp_path, capsys):
     arguments = ("duplicates", model, docs, "--out", out)
     report = json.loads(succeed(capsys, *arguments, "--json"))
     rows = [json.loads(line) for line in out.read_text().splitlines()]
-    assert report["n_pairs"] == len(rows) == 8
-    assert report["n_extra"] == 8
+    assert report["n_pairs"] == len(rows) == 9
+    assert report["n_extra"] == 9
+    assert {"d12", "d13"}.isdisjoint(row["first"] for row in rows)
+    assert rows[-1] == {"first": "d14", "second": "d15", "similarity": 1.0, "group": 4}
     assert rows[0] == {"first": "d0", "second": "d4", "similarity": 1.0, "group": 0}
     assert "--threshold" in refuse(capsys, *arguments, "--threshold", "2", "--force")

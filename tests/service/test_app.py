@@ -200,3 +200,14 @@ def test_slow_and_too_many_requests_get_503(engine):
         assert (answer.status_code, "0.2 seconds" in answer.text) == (503, True)
         answer = client.post("/embed", json={"texts": ["rain"] * 4})
         assert (answer.status_code, "busy" in answer.text) == (503, True)
+
+
+def test_a_body_that_does_not_say_it_is_json_is_told_so(client):
+    body = b'{"texts": ["sun"]}'
+    header = {"Content-Type": "text/plain"}
+    for headers, found in (({}, "none"), (header, "text/plain")):
+        answer = client.post("/embed", content=body, headers=headers)
+        assert answer.status_code == 422
+        assert answer.json()["detail"] == (
+            f"`Content-Type` must be application/json, the request has {found}"
+        )

@@ -29,13 +29,14 @@ def duplicates(
 
     A row holds first and second (ids), similarity (1: the same words) and the number of
     the group that the pair belongs to. Neighbours by Wasserstein-2 distance are
-    compared, word by word.
+    compared, word by word; words that the model does not know count too, where DOCS
+    are texts.
 
     Example: docsigma duplicates model tickets.csv --out pairs.csv
     """
     import numpy as np
 
-    from docsigma.search.duplicates import find_duplicates
+    from docsigma.search.duplicates import every_word, find_duplicates
 
     if not 0 < threshold <= 1:
         raise InputError(
@@ -45,7 +46,10 @@ def duplicates(
     smm = _common.load_model(model, device)
     source = reader.count(docs, smm)
     counts = source.counts[:]
-    found = find_duplicates(smm.posterior(counts), counts, threshold)
+    posterior = smm.posterior(counts)
+    if source.texts is not None:
+        counts = every_word(source.texts(slice(None)), smm.vocabulary_)
+    found = find_duplicates(posterior, counts, threshold)
     ids = source.ids(slice(None))
     columns: dict[str, Any] = {
         "first": [ids[row] for row in found.pairs[:, 0]],

@@ -15,6 +15,8 @@ from docsigma.cli._common import option
 if TYPE_CHECKING:
     from docsigma.search import DocumentIndex, Match
 
+# Endings of files that hold a text.
+TEXT_FILES = (".txt", ".md", ".json", ".jsonl", ".csv", ".html", ".xml", ".eml")
 # A name longer than this is a text; file systems allow 255 bytes.
 LONGEST_NAME = 255
 
@@ -39,6 +41,8 @@ def search(
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Print the documents most like a text, and the words that made the match.
+
+    A file is one query, however many lines it has.
 
     Example: docsigma search tickets-index "the printer is on fire"
     """
@@ -67,14 +71,24 @@ def search(
     if not n_tokens:
         _common.show("no word of the query is known to the model: nothing is found")
         return
-    _show(found, matches, f"{n_tokens} known words in {index}")
+    if not matches:
+        _common.show("no document of the index has the label and variance asked for")
+        return
+    known = "1 known word" if n_tokens == 1 else f"{n_tokens} known words"
+    _show(found, matches, f"{known} in {index}")
 
 
 def _text(query: str) -> str:
     """Return the text of a file, if the query names one, else the query."""
     from docsigma.exceptions import InputError
 
-    if len(query.encode()) > LONGEST_NAME or "\0" in query or not Path(query).is_file():
+    if len(query.encode()) > LONGEST_NAME or "\0" in query:
+        return query
+    if not Path(query).is_file():
+        # One word with a separator or an ending: a path, and not to be searched for.
+        looks_like_a_path = "/" in query or Path(query).suffix in TEXT_FILES
+        if looks_like_a_path and not query.split()[1:]:
+            raise InputError(f"there is no file {query} to take the query from")
         return query
     try:
         return Path(query).read_text("utf-8")

@@ -89,6 +89,9 @@ class DocumentIndex:
         self.index = GaussianIndex(evidence_of(embedder)) if index is None else index
         self._excerpts: dict[str, str] = {}
 
+    def __len__(self) -> int:
+        return len(self.index)
+
     @property
     def model(self) -> CountModel:
         """The model that embeds."""
@@ -124,6 +127,8 @@ class DocumentIndex:
     ) -> None:
         """Embed texts and add them; keep so many characters of each to show."""
         given = as_texts(texts)
+        if not given:
+            return
         self.add_counts(self.count(given), ids, labels, given, excerpt=excerpt)
 
     def add_counts(

@@ -10,10 +10,13 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from sklearn.neighbors import NearestNeighbors
 
+from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
 from docsigma.search._measures import Wasserstein2
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from docsigma.posterior import GaussianPosterior
@@ -58,14 +61,14 @@ def find_duplicates(
 
     Neighbours by Wasserstein-2 distance are candidates; of those, pairs count whose
     words overlap, :math:`\sum_i \min(x_i, y_i) / \sum_i \max(x_i, y_i)`, by
-    `threshold` or more. Documents without known words are no duplicates of anything.
+    `threshold` or more. Documents without words are no duplicates of anything.
 
     Parameters
     ----------
     posterior : GaussianPosterior
         Of the documents, diagonal.
     counts : sparse matrix of shape (n_documents, n_features)
-        Their words.
+        The words to compare: those of the model, or all (:func:`every_word`).
     threshold : float, default=0.8
         Least overlap.
     n_neighbours : int, default=20
@@ -90,6 +93,17 @@ def find_duplicates(
         np.array([similarity for *_, similarity in found], dtype=np.float64),
         _groups(pairs, len(posterior)),
     )
+
+
+def every_word(texts: Sequence[str], vocabulary: Vocabulary | None = None) -> Any:
+    """Count all words of texts, numbers and rare ones too, to compare them by.
+
+    A model may not know the one number in which two invoices differ. A `vocabulary`
+    says how texts are cut where a tokenizer does that.
+    """
+    tokenizer = None if vocabulary is None else vocabulary.tokenizer
+    settings = {"min_df": 1, "token_pattern": r"(?u)\w+", "tokenizer": tokenizer}
+    return Vocabulary.fit_count(texts, **settings)[1].counts
 
 
 def _same_words(

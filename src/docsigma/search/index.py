@@ -196,6 +196,8 @@ class GaussianIndex:
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove documents by their ids."""
+        if isinstance(ids, str):
+            raise InputError(f"`ids` must be a list of ids, got the string {ids!r}")
         rows = np.array(sorted({self.row(name) for name in ids}), dtype=np.intp)
         if self._neighbours is not None:
             self._neighbours.remove(self._arrays["keys"][rows])
@@ -268,6 +270,8 @@ class GaussianIndex:
         if labels is None and max_total_variance is None:
             return None
         allowed = np.ones(len(self), dtype=bool)
+        if isinstance(labels, str):
+            raise InputError(f"`labels` must be a list of labels, got {labels!r}")
         if labels is not None:
             wanted = set(labels)
             allowed &= np.array([label in wanted for label in self.labels], dtype=bool)

@@ -209,8 +209,14 @@ def _add_problems(app: FastAPI) -> None:
         return JSONResponse({"detail": sentence}, status, headers=headers)
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        return problem(422, _sentence(error.errors()[0]))
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        given = request.headers.get("content-type", "none")
+        if tuple(first.get("loc", ())) == ("body",) and "json" not in given:
+            return problem(
+                422, f"`Content-Type` must be application/json, the request has {given}"
+            )
+        return problem(422, _sentence(first))
 
     @app.exception_handler(InputError)
     async def wrong(_: Request, error: InputError) -> JSONResponse:

@@ -148,7 +148,9 @@ def draw_lengths(files: list[Path]) -> Figure:
     for axes in panels[len(files) :]:
         axes.set_axis_off()
     handles, labels = panels[0].get_legend_handles_labels()
-    panels[-1].legend(handles, labels, loc="center", frameon=False)
+    figure.legend(
+        handles, labels, loc="outside upper center", ncols=len(labels), frameon=False
+    )
     figure.supxlabel("words of a test document")
     figure.supylabel("cross-entropy, nats")
     return figure

@@ -74,7 +74,7 @@ def make_app(engine: Engine, settings: ServiceSettings | None = None) -> FastAPI
 
 
 def _describe(app: FastAPI) -> None:
-    """Give each route its sentence on the OpenAPI page, in place of its name."""
+    """Describe each route on the OpenAPI page by its sentence, not by its name."""
     for route in app.routes:
         if isinstance(route, APIRoute):
             route.summary = (route.endpoint.__doc__ or "").strip()
@@ -166,7 +166,7 @@ def _add_state(app: FastAPI, engine: Engine, settings: ServiceSettings) -> None:
 
     @app.get("/health", response_model=schemas.State)
     async def health() -> dict[str, str]:
-        """Say whether the process answers."""
+        """Whether the process answers."""
         return {"status": "ok"}
 
     @app.get(
@@ -175,7 +175,7 @@ def _add_state(app: FastAPI, engine: Engine, settings: ServiceSettings) -> None:
         responses={503: {"model": schemas.State, "description": "Not yet"}},
     )
     async def ready() -> JSONResponse:
-        """Say whether requests are taken."""
+        """Whether requests are taken."""
         is_ready = app.state.ready
         status = {"status": "ready" if is_ready else "not ready"}
         return JSONResponse(status, 200 if is_ready else 503)

@@ -424,7 +424,9 @@ class State:
         stay, and only documents that are nearly done get the covariance.
         """
         ahead = self.proposal.q if self.plain is None else self.plain.q
-        near, current = self.weight < 1, self.current.q
+        # A step that was just undone is not the one ahead.
+        near = (self.weight < 1) & (self.step_size == 1)
+        current = self.current.q
         best = ahead.with_mean(current.mean)
         if self.memory is None:
             return ahead.where(near, best)

@@ -247,6 +247,16 @@ def test_priors_may_be_given(setting):
     np.testing.assert_allclose(clf.class_prior_, 0.25)
 
 
+def test_classes_keep_their_width_where_documents_are_tempered(setting):
+    (q, y), _ = setting
+    clf = EvidenceClassifier(covariance="diagonal", tempering=(0.05, 1e9), tol=1e-4)
+    clf.fit(q, y)
+    # Noise of a tempered document is less than its precision says: EM alone would go
+    # on taking what is missing from the classes, to a hundredth of the prior.
+    assert clf.n_iter_ < 100
+    assert np.diag(clf.covariance_).mean() > 0.3
+
+
 def test_tempering_is_chosen_for_documents_that_repeat_themselves():
     rng = np.random.default_rng(8)
     means, root = draw_classes(rng, 5, 4, spread=0.5)

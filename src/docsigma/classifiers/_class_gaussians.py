@@ -20,8 +20,14 @@ if TYPE_CHECKING:
 WITHIN_STRENGTH = 0.3
 # Strength of the prior of the between-class variances, in classes.
 BETWEEN_STRENGTH = 20.0
-# Share of the prior's variance of embeddings that lies within classes at the start.
+# Share of the prior's variance of embeddings that lies within classes at the start. The
+# scale of the within-class variances stays at it at the least: tempered documents have
+# less noise than they claim, and EM would take what is missing from the classes.
 WITHIN_SHARE = 0.5
+# The scale of the between-class variances at the most, relative to the prior's variance
+# of embeddings: classes cannot lie much farther apart than the prior is wide, and from
+# a few labels of short documents they would seem to.
+MOST_BETWEEN = 3.0
 # Steps with the labelled documents alone, before the others join.
 LABELLED_STEPS = 5
 
@@ -46,7 +52,8 @@ class ClassGaussians:
     within_scale, between_scale : Tensors of shape ()
         :math:`v_0` and :math:`b_0`, relative to the prior's variances.
     log_prior : Tensor of shape (n_classes,)
-        Of the classes.
+        Of the classes, from labelled documents alone: classes that documents without
+        label join would draw more of them.
     """
 
     means: Tensor
@@ -115,7 +122,7 @@ class ClassPrior:
     variance : Tensor of shape (K,)
         Prior variances of embeddings.
     log_prior_of : callable
-        Returns the log priors of classes from their weights.
+        Returns the log priors of classes from the weights of labelled documents.
     """
 
     variance: Tensor
@@ -202,8 +209,7 @@ def _step(
 ) -> ClassGaussians:
     """Maximise the bound in the means, the variances, and their scales, in turn."""
     linear, precision = marginal.linear, marginal.precision
-    class_weights = weights.sum(dim=0)
-    total, n_classes = class_weights.sum(), len(class_weights)
+    total, n_classes = weights.sum(), weights.shape[1]
     information = weights.T @ precision
     V = 1 / (information + 1 / c.between)
     M = V * (weights.T @ linear + c.centre / c.between)
@@ -226,7 +232,6 @@ def _step(
         centre=centre,
         between=between,
         within=within,
-        within_scale=1 / (prior.variance / within).mean(),
-        between_scale=1 / (prior.variance / between).mean(),
-        log_prior=prior.log_prior_of(class_weights),
+        within_scale=(1 / (prior.variance / within).mean()).clamp(min=WITHIN_SHARE),
+        between_scale=(1 / (prior.variance / between).mean()).clamp(max=MOST_BETWEEN),
     )

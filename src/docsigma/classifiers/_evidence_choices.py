@@ -100,10 +100,13 @@ class EvidenceChoices:
         self, tempering: Tempering | None, weight: float | None
     ) -> tuple[Tempering, float]:
         """Return tempering and weight; what is given stays."""
+        temper = tempering is None
         if tempering is None:
-            tempering = self._choose_tempering()
+            tempering = self._choose_tempering(weight or 0.0)
         if weight is None:
             weight = self._choose_weight(tempering)
+            if temper and weight:
+                tempering = self._choose_tempering(weight)
         return tempering, weight
 
     def smoothing(self, weight: float) -> float:
@@ -140,10 +143,10 @@ class EvidenceChoices:
         nats = torch.log1p(shares).sum(dim=1) / 2
         return float(nats.median()) >= math.log(self.membership.labelled.shape[1])
 
-    def _choose_tempering(self) -> Tempering:
+    def _choose_tempering(self, weight: float) -> Tempering:
         if not self.can_choose:
             return DEFAULT
-        return choose_tempering(lambda t: self._loss(t, 0.0, thinned=True))
+        return choose_tempering(lambda t: self._loss(t, weight, thinned=True))
 
     def _loss(
         self, tempering: Tempering, weight: float, *, thinned: bool = False
@@ -188,9 +191,7 @@ class EvidenceChoices:
                 variance = self.axes.square() @ self.prior.variance
                 start = FullClasses.of(first, self.axes, variance)
             stop["max_iter"] = FULL_PASSES
-            found, _ = refine_classes(
-                factors, members, start, self.prior.log_prior_of, **stop
-            )
+            found, _ = refine_classes(factors, members, start, **stop)
         if not weight:
             self._last[fold] = found
         return found, members.labelled.sum(dim=0)

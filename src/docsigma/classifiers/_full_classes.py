@@ -12,8 +12,6 @@ from docsigma.classifiers._class_gaussians import WITHIN_STRENGTH, expected_boun
 from docsigma.classifiers._marginal_factors import MarginalFactors, blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from docsigma.classifiers._class_gaussians import ClassGaussians, Membership
     from docsigma.classifiers._likelihood_factors import LikelihoodFactors
 
@@ -68,7 +66,6 @@ def refine_classes(
     factors: LikelihoodFactors,
     membership: Membership,
     classes: FullClasses,
-    log_prior_of: Callable[[Tensor], Tensor],
     *,
     max_iter: int,
     tol: float,
@@ -81,9 +78,7 @@ def refine_classes(
     total = float(membership.labelled.sum() + membership.unlabelled.sum())
     history: list[float] = []
     for step in range(max_iter + 1):
-        moved, bound = _pass(
-            factors, membership, classes, log_prior_of, means=step % 2 == 0
-        )
+        moved, bound = _pass(factors, membership, classes, means=step % 2 == 0)
         history.append(float(bound + _log_prior(classes, total)) / total)
         gained = len(history) < 3 or history[-1] - history[-3] > tol
         if step == max_iter or not gained:
@@ -105,7 +100,6 @@ def _pass(
     factors: LikelihoodFactors,
     membership: Membership,
     c: FullClasses,
-    log_prior_of: Callable[[Tensor], Tensor],
     *,
     means: bool,
 ) -> tuple[FullClasses, Tensor]:
@@ -114,14 +108,14 @@ def _pass(
     gradient = torch.zeros_like(c.means)
     information = c.within.new_zeros(n_classes if means else 1, K, K)
     outer = torch.zeros_like(c.within)
-    class_weights, bound = torch.zeros_like(c.log_prior), c.within.new_zeros(())
+    total = bound = c.within.new_zeros(())
     for rows in blocks(factors, c.within):
         marginal = MarginalFactors.of(factors[rows], c.within)
         scores = marginal.class_scores(c.means) + c.log_prior
         members = membership[rows]
-        bound += expected_bound(scores + marginal.constant[:, None], members)
+        bound = bound + expected_bound(scores + marginal.constant[:, None], members)
         weights = members.weights(scores)
-        class_weights += weights.sum(dim=0)
+        total = total + weights.sum()
         flat = marginal.precision.flatten(1)
         if means:
             gradient += weights.T @ marginal.linear
@@ -133,15 +127,13 @@ def _pass(
             some = marginal.precision[chosen] @ c.means[label]
             residual = marginal.linear[chosen] - some
             outer += residual.T @ (weights[chosen, label, None] * residual)
-    prior = log_prior_of(class_weights)
     if means:
         pull = torch.linalg.inv(c.between)
         side = gradient + pull @ c.centre
         moved = torch.linalg.solve(information + pull, side)
-        return replace(c, means=moved, log_prior=prior), bound
-    total = class_weights.sum()
+        return replace(c, means=moved), bound
     expected = total * c.within + c.within @ (outer - information[0]) @ c.within
     strength = WITHIN_STRENGTH * total
     within = (expected + strength * c.target) / (total + strength)
     within = (within + within.T) / 2
-    return replace(c, within=within, log_prior=prior), bound
+    return replace(c, within=within), bound

@@ -58,7 +58,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
     and thinned copies of them.
 
     Documents without label (-1, None or NaN in `y`) take part in the same EM: they get
-    the probabilities of the classes for a label.
+    the probabilities of the classes for a label. Class priors stay those of the labels.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
     Attributes
     ----------
     classes_, class_weight_, class_prior_, log_prior_ : ndarray of shape (n_classes,)
-        Labels, weights (with those of unlabelled documents) and priors.
+        Labels, and their weights and priors: those of the labelled documents.
     means_ : ndarray of shape (n_classes, n_components)
         Class means :math:`\mu_\ell`.
     covariance_, precision_ : ndarray of shape (n_components, n_components)
@@ -233,9 +233,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
             classes, identity if axes is None else axes, tensor(variance)
         )
         if axes is not None:
-            full, history = refine_classes(
-                tempering(factors), membership, full, log_prior_of, **stop
-            )
+            full, history = refine_classes(tempering(factors), membership, full, **stop)
         self._adopt(full, found.labels, history)
         return self
 

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 WITHIN_STRENGTH = 0.3
 # Strength of the prior of the between-class variances, in classes.
 BETWEEN_STRENGTH = 20.0
-# Share of the prior's variance of embeddings that lies within classes at the start. The
-# scale of the within-class variances stays at it at the least: tempered documents have
-# less noise than they claim, and EM would take what is missing from the classes.
+# Share of the prior's variance of embeddings that lies within classes at the start.
 WITHIN_SHARE = 0.5
+# The scale of the within-class variances at the least, relative to the prior's variance
+# of embeddings, and at most that share: tempered documents have less noise than they
+# claim, and EM would take what is missing from the classes.
+LEAST_WITHIN = 0.5
 # The scale of the between-class variances at the most, relative to the prior's variance
 # of embeddings: classes cannot lie much farther apart than the prior is wide, and from
 # a few labels of short documents they would seem to.
@@ -232,6 +234,6 @@ def _step(
         centre=centre,
         between=between,
         within=within,
-        within_scale=(1 / (prior.variance / within).mean()).clamp(min=WITHIN_SHARE),
+        within_scale=(1 / (prior.variance / within).mean()).clamp(min=LEAST_WITHIN),
         between_scale=(1 / (prior.variance / between).mean()).clamp(max=MOST_BETWEEN),
     )

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -110,6 +112,15 @@ def test_documents_that_cannot_tell_their_class_count_nothing(form):
         assert (np.median(nats) > np.log(6)) == counts
         clf = EvidenceClassifier(covariance=form).fit(q, hide(y, 1))
         assert (clf.unlabelled_weight_ > 0) == counts
+
+
+def test_one_label_per_class_is_nothing_to_warn_of():
+    rng = np.random.default_rng(7)
+    means, _ = draw_classes(rng, 10, 30)
+    q, y = draw_documents(rng, 200, means, np.eye(10))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        EvidenceClassifier(covariance="diagonal").fit(q, hide(y, 1))
 
 
 def test_enough_labels_need_no_smoothing():

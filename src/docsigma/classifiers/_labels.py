@@ -52,7 +52,10 @@ class TrainingLabels:
             for row, label in enumerate(y):
                 if label is None or label != label:
                     raise InputError(f"`y` has no label in row {row}")
-        check_classification_targets(y)
+        with warnings.catch_warnings():
+            # One label per class is nothing to warn of.
+            warnings.filterwarnings("ignore", "The number of unique classes")
+            check_classification_targets(y)
         weights = _check_sample_weight(
             sample_weight, y, dtype=np.float64, ensure_non_negative=True
         )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.special import log_softmax
@@ -171,7 +172,39 @@ def test_one_label_per_class_works(setting):
     topics = CountsClassifier.fit(model, corpus.train.counts, some)
     counts = corpus.test.counts
     assert np.isfinite(topics.predict_log_proba(topics.embed(counts), counts)).all()
-    assert topics.calibration is None
+    with pytest.raises(InputError, match="no calibration documents"):
+        topics.calibration.reject_threshold(risk=0.1)
+
+
+def test_labels_in_a_list_stay_what_they_are(setting, topics):
+    model, corpus, labels = setting
+    for missing in (None, np.nan, -1, " ", pd.NA):
+        some = [name if row % 2 else missing for row, name in enumerate(labels)]
+        topics = CountsClassifier.fit(model, corpus.train.counts, some)
+        assert topics.classes_.tolist() == ["down", "side", "up"]
+
+
+@pytest.mark.parametrize("kind", ["hybrid", "evidence"])
+def test_groups_that_do_not_fit_get_one_sentence(setting, kind):
+    model, corpus, labels = setting
+    some = [None, *labels[1:]]
+
+    def fit(groups):
+        return CountsClassifier.fit(
+            model, corpus.train.counts, some, kind=kind, groups=groups
+        )
+
+    with pytest.raises(InputError, match=r"shape \(200,\), got \(3,\)"):
+        fit(["a", "b", "c"])
+    names = ["a", "b"] * 100
+    with pytest.raises(InputError, match="`groups` has no value in row 7"):
+        fit([*names[:7], None, *names[8:]])
+    # Of a document without label nothing is asked.
+    fit([None, *names[1:]])
+    # One group leaves nothing to hold out, and so to choose by.
+    counts = corpus.test.counts
+    alone = fit(["a"] * 200)
+    assert np.isfinite(alone.predict_log_proba(alone.embed(counts), counts)).all()
 
 
 def test_uncertainty_has_its_parts(setting, topics):

@@ -52,7 +52,7 @@ def test_topics_are_learned_from_texts(topics, new):
     np.testing.assert_array_equal(q.mean, topics.embedder_.posterior(new.texts).mean)
 
 
-@pytest.mark.parametrize("missing", [None, np.nan, ""])
+@pytest.mark.parametrize("missing", [None, np.nan, "", "  ", pd.NA, -1])
 def test_texts_without_a_label_teach_the_words_only(support, new, missing):
     few = read_documents(EXAMPLES / "few.csv")
     labels = [missing if label is None else label for label in few.labels]
@@ -67,6 +67,10 @@ def test_texts_without_a_label_teach_the_words_only(support, new, missing):
         made.predict_proba(new.texts), alone.predict_proba(new.texts), atol=1e-6
     )
     assert made.score(new.texts, new.labels) > 0.6
+    # What has no label is not scored.
+    assert made.score(few.texts, labels) == alone.score(
+        [few.texts[row] for row in rows], [few.labels[row] for row in rows]
+    )
 
 
 @pytest.mark.parametrize("kind", ["hybrid", "evidence"])

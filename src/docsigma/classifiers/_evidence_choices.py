@@ -93,6 +93,8 @@ class EvidenceChoices:
         seed = int(random.integers(2**31))
         own = None if groups is None else groups[rows[: len(some)]]
         self.folds = deal(self.codes, N_FOLDS, seed, own)
+        # One group of all documents leaves none to hold out.
+        self.can_choose &= bool(self.folds.any())
         self.thin = thinned_copy(self.factors, random)
         self._last: dict[int, ClassGaussians | FullClasses] = {}
 

@@ -69,6 +69,25 @@ class TrainingLabels:
         return cls(classes, codes.reshape(-1), weights[kept], kept)
 
 
+def label_array(y: Any) -> NDArray[Any]:
+    """Return labels as an array, in which None, NaN and numbers stay what they are.
+
+    (NumPy makes the string "nan" of a NaN that is among strings in a list.)
+    """
+    if not isinstance(y, (list, tuple)):
+        return np.asarray(y)
+    alike = len({type(label) for label in y}) < 2
+    return np.asarray(y) if alike else np.array(y, dtype=object)
+
+
+def is_nothing(value: Any) -> bool:
+    """Whether a value is None, NaN or pandas' NA."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas' NA is neither equal to itself nor not.
+        return True
+
+
 def _check_length(y: NDArray[Any], n_documents: int) -> NDArray[Any]:
     if len(y) != n_documents:
         message = f"`y` has {len(y)} labels, but `X` has {n_documents} documents"

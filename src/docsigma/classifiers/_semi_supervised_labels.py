@@ -12,34 +12,29 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from docsigma._array_checks import Floats
 from docsigma.classifiers._class_gaussians import Membership
-from docsigma.classifiers._labels import TrainingLabels
+from docsigma.classifiers._labels import TrainingLabels, is_nothing, label_array
 from docsigma.exceptions import InputError
 
 UNKNOWN = -1
 
 
 def is_labelled(y: Any) -> NDArray[np.bool_]:
-    """Whether each document has a label: not None, not NaN and not the number -1.
+    """Whether each document has a label: not None, NaN, blank or the number -1.
 
     As scikit-learn has it, -1 is no class of its own where labels may be missing; the
     string "-1" is a class.
     """
-    values = column_or_1d(np.asarray(y), warn=True)
-    if values.dtype.kind in "US":
-        return np.ones(len(values), dtype=np.bool_)
-    if values.dtype.kind != "O":
+    values = column_or_1d(label_array(y), warn=True)
+    if values.dtype.kind not in "OUS":
         return np.asarray(~((values == UNKNOWN) | (values != values)))
-    return np.array([not _is_missing(label) for label in values], dtype=np.bool_)
+    return np.array([not is_missing(label) for label in values], dtype=np.bool_)
 
 
-def _is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN, pandas' NA or the number -1."""
-    if label is None or isinstance(label, str):
-        return label is None
-    try:
-        return bool(label != label or label == UNKNOWN)
-    except TypeError:  # pandas' NA is neither equal to itself nor not.
-        return True
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN, pandas' NA, blank or the number -1."""
+    if isinstance(label, (str, bytes)):
+        return not label.strip()
+    return is_nothing(label) or bool(label == UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -59,7 +54,7 @@ class SemiSupervisedLabels:
         cls, y: Any, n_documents: int, sample_weight: Any = None
     ) -> SemiSupervisedLabels:
         """Check labels and weights; documents of weight zero are dropped."""
-        values = column_or_1d(np.asarray(y), warn=True)
+        values = column_or_1d(label_array(y), warn=True)
         if len(values) != n_documents:
             raise InputError(
                 f"`y` has {len(values)} labels, but `X` has {n_documents} documents"
@@ -73,8 +68,8 @@ class SemiSupervisedLabels:
         known = is_labelled(values)
         if not known.any():
             raise InputError(
-                f"`y` has no label in any of {n_documents} rows: -1, None and NaN "
-                "stand for documents without label"
+                f"`y` has no label in any of {n_documents} rows: -1, None, NaN and "
+                "blanks stand for documents without label"
             )
         rows = np.flatnonzero(known)
         given = values[rows]

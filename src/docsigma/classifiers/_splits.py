@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold
 
-from docsigma.classifiers._labels import deal_folds
+from docsigma._array_checks import check_shape
+from docsigma.classifiers._labels import deal_folds, is_nothing, label_array
 from docsigma.exceptions import InputError
 
 
@@ -58,6 +59,20 @@ def make_splits(
         if known.any() and len(np.unique(codes[train])) > 1:
             splits.append(Split(train, known))
     return splits
+
+
+def check_column(
+    name: str, values: Any, n_documents: int, rows: NDArray[np.intp]
+) -> NDArray[Any]:
+    """Return the values of some documents, for which there must be one."""
+    column = label_array(values)
+    check_shape(name, column, (n_documents,))
+    chosen = column[rows]
+    if chosen.dtype.kind in "Of":
+        for row, value in zip(rows, chosen, strict=True):
+            if is_nothing(value):
+                raise InputError(f"`{name}` has no value in row {row}")
+    return chosen
 
 
 def _blocks(times: NDArray[Any], n_blocks: int) -> NDArray[np.intp]:

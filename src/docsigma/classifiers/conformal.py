@@ -86,9 +86,10 @@ class PredictionSets:
         Parameters
         ----------
         risk : float, optional
-            At most this share of the answers on the calibration documents is wrong,
-            and as many documents as possible are answered. Infinite if no threshold
-            does that.
+            At most this share of the answers is wrong, and as many documents as
+            possible are answered. One more wrong answer than the calibration documents
+            have is allowed for. Infinite if no threshold does that: a risk of 0.01
+            takes 99 documents at the least.
         coverage : float, optional
             At least this share of them is answered. Give one of the two.
         """
@@ -105,9 +106,11 @@ class PredictionSets:
             return float(ranked[int(np.ceil(coverage * len(self) - 1e-9)) - 1])
         if coverage is not None:
             raise InputError("give one of `risk` and `coverage`, not both")
+        if not 0 < risk <= 1:
+            raise InputError(f"`risk` must be above 0 and at most 1, got {risk:g}")
         order = np.argsort(-self.top_probabilities, kind="stable")
         wrong = (self.true_probabilities < self.top_probabilities)[order]
-        share = np.cumsum(wrong) / np.arange(1, len(self) + 1)
+        share = (np.cumsum(wrong) + 1) / np.arange(2, len(self) + 2)
         # Documents of equal probability are answered together.
         last = np.append(ranked[1:] != ranked[:-1], True)
         allowed = np.flatnonzero(last & (share <= risk))

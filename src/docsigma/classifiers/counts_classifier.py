@@ -17,7 +17,7 @@ from docsigma.classifiers._hybrid_arrays import (
     pack_hybrid,
     restore_hybrid,
 )
-from docsigma.classifiers._labels import TrainingLabels
+from docsigma.classifiers._labels import TrainingLabels, label_array
 from docsigma.classifiers._semi_supervised_labels import SemiSupervisedLabels
 from docsigma.classifiers._turned_model import can_turn, within_class_axes
 from docsigma.classifiers._words import shorten
@@ -156,7 +156,7 @@ class CountsClassifier:
         given = isinstance(counts, GaussianPosterior)
         if kind == "hybrid" and given:
             raise InputError("the hybrid needs counts, and got a GaussianPosterior")
-        labels = np.asarray(labels)
+        labels = label_array(labels)
         axes = None
         if kind in SEMI_SUPERVISED and not given and can_turn(model):
             axes = _axes(model, counts, labels)
@@ -240,7 +240,7 @@ class CountsClassifier:
         the calibration. A set may be empty: no label is likely enough. A document
         without known words may be anything.
         """
-        if self.calibration is None:
+        if not len(self.calibration):
             raise InputError(
                 f"this classifier ({self.kind}) has no prediction sets: `calibrate` it "
                 "on labelled documents that it was not trained on"
@@ -265,12 +265,17 @@ class CountsClassifier:
         return explained
 
     @property
-    def calibration(self) -> PredictionSets | None:
-        """Prediction sets: from :meth:`calibrate`, else the hybrid's held-out ones."""
-        if self._calibration is None and self.kind == "hybrid":
+    def calibration(self) -> PredictionSets:
+        """Prediction sets: from :meth:`calibrate`, else the hybrid's held-out ones.
+
+        They have no document (their length is 0) where there were none to hold out.
+        """
+        if self._calibration is not None:
+            return self._calibration
+        if self.kind == "hybrid":
             found: PredictionSets = self.classifier.calibration_
-            return found if len(found) else None
-        return self._calibration
+            return found
+        return PredictionSets(*(np.zeros(0) for _ in range(3)))
 
     def calibrate(self, counts: Any, labels: Any) -> Self:
         """Learn prediction sets from labelled documents that were not trained on."""
@@ -367,7 +372,7 @@ def _axes(model: CountModel, counts: Any, labels: Any) -> Floats | None:
 
     None if too few of them have labels.
     """
-    y = np.asarray(labels)
+    y = label_array(labels)
     found = SemiSupervisedLabels.check(y, counts.shape[0])
     rows = found.labels.kept
     if len(rows) < _AXES_LABELS * model.n_components:

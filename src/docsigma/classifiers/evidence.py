@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from docsigma._array_checks import Floats, check_shape
+from docsigma._array_checks import Floats
 from docsigma._devices import choose_device
 from docsigma.classifiers._base import BaseGaussianClassifier
 from docsigma.classifiers._class_gaussians import ClassPrior, fit_classes
@@ -26,6 +26,7 @@ from docsigma.classifiers._likelihood_factors import LikelihoodFactors
 from docsigma.classifiers._marginal_factors import MarginalFactors, blocks
 from docsigma.classifiers._same_topic import centred_marginals, pairwise_log_ratio
 from docsigma.classifiers._semi_supervised_labels import SemiSupervisedLabels
+from docsigma.classifiers._splits import check_column
 from docsigma.classifiers._tempering import Tempering, given_tempering
 from docsigma.classifiers._turned_model import within_class_axes
 from docsigma.exceptions import InputError
@@ -212,9 +213,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
             turned, along = factors.turned(axes), axes.T.square() @ along
         prior = ClassPrior(along, log_prior_of)
         if groups is not None:
-            groups = np.asarray(groups)
-            check_shape("groups", groups, (len(y),))
-            groups = groups[found.labels.kept]
+            groups = check_column("groups", groups, len(y), found.labels.kept)
         choices = EvidenceChoices(
             factors, axes, found, prior, self.random_state, groups
         )

@@ -23,7 +23,7 @@ from docsigma.classifiers._softmax_regression import (
     Features,
     fit_regression,
 )
-from docsigma.classifiers._splits import make_splits
+from docsigma.classifiers._splits import check_column, make_splits
 from docsigma.classifiers._words import (
     inverse_document_frequencies,
     tfidf,
@@ -167,7 +167,10 @@ class HybridClassifier(BaseClassifier):
             labels.codes,
             self.n_folds,
             self.random_state,
-            *(None if g is None else np.asarray(g)[rows] for g in (groups, times)),
+            *(
+                None if g is None else check_column(name, g, counts.shape[0], rows)
+                for name, g in (("groups", groups), ("times", times))
+            ),
         )
         self.score_, guessed = self._fit_score(embedded, targets, groups=groups)
         folds = [

@@ -26,8 +26,8 @@ class Uncertainty:
         Of the predicted classes, in nats: the number that finds wrong predictions.
     epistemic : ndarray
         The part of it that more words would remove, in nats: the entropy of the mean
-        prediction over draws of the embedding less the mean of their entropies. It
-        is at least 0.
+        prediction over draws of the embedding less the mean of their entropies, from 0
+        to the entropy.
     typicality : ndarray
         How like the training documents it is; low for topics that training has not
         seen. It has no unit: compare it among documents.
@@ -49,8 +49,9 @@ class Uncertainty:
             n_draws += 1
         with np.errstate(divide="ignore"):
             outer = entropies(np.log(mean / n_draws))
-        epistemic = np.maximum(outer - inner / n_draws, 0.0)
-        return cls(entropies(log_proba), epistemic, typicality)
+        entropy = entropies(log_proba)
+        epistemic = np.clip(outer - inner / n_draws, 0.0, entropy)
+        return cls(entropy, epistemic, typicality)
 
 
 def entropies(log_proba: Floats) -> Floats:

@@ -223,7 +223,7 @@ def evaluate(
         "unseen_classes": known.unseen,
         "kind": classifier.kind,
     }
-    if classifier.calibration is not None:
+    if len(classifier.calibration):
         chosen = classifier.calibration.contains(proba, coverage)
         columns = np.searchsorted(classes, labels)
         report["coverage_wanted"] = coverage

@@ -130,7 +130,8 @@ def fit(
     ] = None,
     reader: _common.DocumentOptions,
     checkpoint_every: Annotated[
-        int | None, option("Passes between two checkpoints.", "only on Ctrl-C")
+        int | None,
+        option("Passes between two checkpoints.", "1, or 50 by the solver paper"),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the last checkpoint.")

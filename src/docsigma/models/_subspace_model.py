@@ -225,7 +225,7 @@ class SubspaceModel(CountModel):
             "nothing was learned beyond how frequent words are: embeddings of the "
             f"documents differ from the prior by {last:.2g} nats on the average. More "
             f"documents or fewer components than {self.n_components} may help, or "
-            "weaker regularisation, as l1=0.03",
+            "a small penalty in place of the learned prior, as l1=0.03",
             UserWarning,
             stacklevel=2,
         )

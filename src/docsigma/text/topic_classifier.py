@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from docsigma.classifiers._semi_supervised_labels import is_missing
 from docsigma.classifiers.counts_classifier import (
     KINDS,
     SEMI_SUPERVISED,
@@ -100,7 +101,7 @@ class TopicClassifier(ClassifierMixin, BaseEstimator):
         X : list or column of str
             The documents.
         y : list or column
-            Their labels; None, NaN or an empty string where there is none.
+            Their labels; None, NaN, the number -1 or a blank where there is none.
         groups : array-like of shape (n_documents,), optional
             Author, thread or customer of each document: probabilities and prediction
             sets are then made for documents of new ones. For hybrid and evidence.
@@ -156,6 +157,18 @@ class TopicClassifier(ClassifierMixin, BaseEstimator):
         log_proba = self.predict_log_proba(X)
         winners: NDArray[Any] = self.classes_[log_proba.argmax(axis=1)]
         return winners
+
+    def score(
+        self, X: Iterable[object], y: Iterable[object], sample_weight: Any = None
+    ) -> float:
+        """Return the accuracy on the documents that have a label."""
+        texts = as_texts(X)
+        labels = _as_labels(y, len(texts))
+        known = [row for row, label in enumerate(labels) if label is not None]
+        if sample_weight is not None:
+            sample_weight = np.asarray(sample_weight)[known]
+        own = np.array([labels[row] for row in known])
+        return float(super().score([texts[row] for row in known], own, sample_weight))
 
     def posterior(self, X: Iterable[object]) -> GaussianPosterior:
         """Return the Gaussian of each document."""
@@ -221,15 +234,9 @@ def _as_labels(y: Iterable[object], n_texts: int) -> list[object]:
         if hasattr(y, method):
             y = getattr(y, method)()
             break
-    labels = [_label(value) for value in y]
+    labels = [None if is_missing(value) else value for value in y]
     if len(labels) != n_texts:
         raise InputError(f"there are {n_texts} texts but {len(labels)} labels")
     if all(label is None for label in labels):
         raise InputError(f"none of the {n_texts} texts has a label")
     return labels
-
-
-def _label(value: object) -> object:
-    # NaN is what pandas has for a missing one, and not equal to itself.
-    missing = value is None or value == "" or value != value
-    return None if missing else value

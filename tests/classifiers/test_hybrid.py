@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,7 +25,12 @@ from docsigma.classifiers._softmax_regression import (
     fit_regression,
 )
 from docsigma.classifiers._splits import make_splits
-from docsigma.classifiers._words import inverse_document_frequencies, tfidf
+from docsigma.classifiers._words import (
+    inverse_document_frequencies,
+    shorten,
+    tfidf,
+)
+from docsigma.counts import as_counts
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +222,16 @@ def test_uncertainty_has_its_parts(setting, topics):
     proba = np.exp(topics.predict_log_proba(q, counts))
     np.testing.assert_allclose(found.entropy, -(proba * np.log(proba)).sum(axis=1))
     assert (found.epistemic >= 0).all()
-    assert found.epistemic.max() > 0
+    assert (found.epistemic <= found.entropy).all()
+    # A few words leave more doubt that others would remove.
+    short = shorten(as_counts(counts)[:])
+    few = topics.embed(short)
+    doubt = topics.predict_uncertainty(few, short)
+    assert doubt.epistemic.mean() > found.epistemic.mean() + 0.1
+    # So does the score alone, where the regression leaves the embedding out.
+    bare = deepcopy(topics.classifier)
+    bare.scale_ = 0.0
+    assert bare.predict_uncertainty((short, few)).epistemic.mean() > 0.02
     known = GaussianPosterior(
         q.mean, np.full_like(q.variance, 1e-12), prior=q.prior, n_tokens=q.n_tokens
     )

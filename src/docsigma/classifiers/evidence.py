@@ -324,8 +324,19 @@ class EvidenceClassifier(BaseGaussianClassifier):
         left, right = (centred_marginals(d, within, centre) for d in documents)
         return left, right, self._form(self.between_covariance_, within)
 
+    def log_proba_at(self, points: Floats) -> Floats:
+        """Return the classes' log probabilities for embeddings known exactly."""
+        check_is_fitted(self)
+        linear = self.means_ @ self.precision_
+        constant = self.log_prior_ - (linear * self.means_).sum(axis=1) / 2
+        scores = self._smoothed(points @ linear.T + constant)
+        return np.asarray(log_softmax(scores, axis=1))
+
     def _class_scores(self, X: Any) -> Floats:
-        scores = super()._class_scores(X)
+        return self._smoothed(super()._class_scores(X))
+
+    def _smoothed(self, scores: Floats) -> Floats:
+        """Return scores mixed with the class priors."""
         if self.smoothing_ == 0:
             return scores
         own = log_softmax(scores, axis=1) + np.log1p(-self.smoothing_)

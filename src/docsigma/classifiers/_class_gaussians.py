@@ -23,9 +23,10 @@ BETWEEN_STRENGTH = 20.0
 # Share of the prior's variance of embeddings that lies within classes at the start.
 WITHIN_SHARE = 0.5
 # The scale of the within-class variances at the least, relative to the prior's variance
-# of embeddings, and at most that share: tempered documents have less noise than they
-# claim, and EM would take what is missing from the classes.
-LEAST_WITHIN = 0.5
+# of embeddings, where documents count nothing; in proportion where they count in part,
+# and at most that share. Tempered documents have less noise than they claim, and EM
+# would take what is missing from the classes.
+LEAST_WITHIN = 0.7
 # The scale of the between-class variances at the most, relative to the prior's variance
 # of embeddings: classes cannot lie much farther apart than the prior is wide, and from
 # a few labels of short documents they would seem to.
@@ -125,10 +126,18 @@ class ClassPrior:
         Prior variances of embeddings.
     log_prior_of : callable
         Returns the log priors of classes from the weights of labelled documents.
+    least_within : float
+        Scale of the within-class variances at the least, relative to `variance`.
     """
 
     variance: Tensor
     log_prior_of: Callable[[Tensor], Tensor]
+    least_within: float = 0.0
+
+    def of_tempered(self, kept: float) -> ClassPrior:
+        """Return the prior for documents whose evidence counts this part."""
+        least = min(WITHIN_SHARE, LEAST_WITHIN * max(1 - kept, 0.0))
+        return replace(self, least_within=least)
 
 
 def fit_classes(
@@ -234,6 +243,8 @@ def _step(
         centre=centre,
         between=between,
         within=within,
-        within_scale=(1 / (prior.variance / within).mean()).clamp(min=LEAST_WITHIN),
+        within_scale=(1 / (prior.variance / within).mean()).clamp(
+            min=prior.least_within
+        ),
         between_scale=(1 / (prior.variance / between).mean()).clamp(max=MOST_BETWEEN),
     )

@@ -181,15 +181,16 @@ class EvidenceChoices:
         members = Membership(members.labelled, weight * members.unlabelled)
         stop: dict[str, Any] = {"max_iter": MAX_ITER, "tol": TOL}
         factors = tempering(self.factors[kept])
+        prior = self.prior.of_tempered(tempering.kept(factors, members))
         start = None if weight else self._last.get(fold)
         if self.axes is None:
             assert not isinstance(start, FullClasses)
             found: ClassGaussians | FullClasses
-            found, _ = fit_classes(factors, members, self.prior, start=start, **stop)
+            found, _ = fit_classes(factors, members, prior, start=start, **stop)
         else:
             if not isinstance(start, FullClasses):
                 turned = factors.turned(self.axes)
-                first, _ = fit_classes(turned, members, self.prior, **stop)
+                first, _ = fit_classes(turned, members, prior, **stop)
                 variance = self.axes.square() @ self.prior.variance
                 start = FullClasses.of(first, self.axes, variance)
             stop["max_iter"] = FULL_PASSES

@@ -14,6 +14,7 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from docsigma.classifiers._class_gaussians import Membership
     from docsigma.classifiers._likelihood_factors import LikelihoodFactors
 
 
@@ -34,6 +35,12 @@ class Tempering:
 
     def __call__(self, factors: LikelihoodFactors) -> LikelihoodFactors:
         return factors.tempered(self.factor, self.tokens)
+
+    def kept(self, factors: LikelihoodFactors, membership: Membership) -> float:
+        """Return the mean factor of documents."""
+        weights = membership.labelled.sum(dim=1) + membership.unlabelled
+        kappa = self.factor / (1 + factors.n_tokens / self.tokens)
+        return float(weights @ kappa / weights.sum())
 
 
 FACTORS = (0.0625, 0.125, 0.177, 0.25, 0.354, 0.5, 0.707, 1.0, 1.414, 2.0)

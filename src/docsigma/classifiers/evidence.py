@@ -226,6 +226,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         self.smoothing_ = choices.smoothing(weight)
         membership = found.membership(weight, factors.observed)
         stop: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
+        prior = prior.of_tempered(tempering.kept(factors, membership))
         classes, history = fit_classes(tempering(turned), membership, prior, **stop)
         identity = torch.eye(len(variance)).to(factors.observed)
         full = FullClasses.of(

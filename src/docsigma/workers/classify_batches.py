@@ -73,7 +73,7 @@ def predicted_columns(
     columns["entropy"] = doubt.entropy
     columns["epistemic"] = doubt.epistemic
     columns["typicality"] = doubt.typicality
-    if classifier.calibration is not None:
+    if len(classifier.calibration):
         chosen = classifier.predict_sets(q, counts, coverage)
         columns["prediction_set"] = ["|".join(names[row]) for row in chosen]
     if isinstance(q, GaussianPosterior):

@@ -153,7 +153,9 @@ def main() -> None:
             if not (key.items() <= row.items() and row["constant"] in names)
         ]
         rows += found
-        path.write_text(json.dumps(rows, indent=1) + "\n")
+        temporary = path.with_suffix(".part")
+        temporary.write_text(json.dumps(rows, indent=1) + "\n")
+        temporary.replace(path)
 
 
 if __name__ == "__main__":

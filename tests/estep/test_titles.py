@@ -43,9 +43,15 @@ def test_titles_embed_as_fast_as_long_documents(titles, model):
     rows = [titles[random.integers(0, titles.shape[0], 40)].sum(axis=0)] * 300
     long = sp.csr_matrix(np.vstack(rows).astype(np.float32))
     short = titles[:300]
-    times = [(seconds(model, short), seconds(model, long)) for _ in range(5)]
-    # Other processes share the cores: the fastest of five, and three times as much.
-    assert min(s for s, _ in times) < 3 * min(t for _, t in times)
+    # Other processes share the cores: the fastest of up to thirty, and half as much
+    # again.
+    fastest = np.full(2, np.inf)
+    for _ in range(30):
+        pair = seconds(model, short), seconds(model, long)
+        fastest = np.minimum(fastest, pair)
+        if fastest[0] < 1.5 * fastest[1]:
+            break
+    assert fastest[0] < 1.5 * fastest[1]
 
 
 def test_draws_for_every_title_would_gain_less_than_a_thousandth(titles, model):

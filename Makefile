@@ -23,7 +23,7 @@ endif
 # Tests that compare floating-point numbers, and the settings they must pass under: what
 # torch and MKL do on processors without AVX-512 or AVX2, and sums in another order.
 NUMERICAL := tests/kernels tests/estep tests/trainers tests/optimizers tests/parts tests/models \
-	tests/classifiers tests/metrics tests/test_evidence.py paper/tests/models paper/tests/classifiers
+	tests/classifiers tests/metrics tests/test_marginal_likelihood.py paper/tests/models paper/tests/classifiers
 PORTABLE := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
 	MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=1
 

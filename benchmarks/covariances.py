@@ -1,4 +1,4 @@
-"""Full and low-rank covariances of test documents: seconds, and what they gain.
+"""Full covariances of test documents: seconds, and what they gain.
 
     python benchmarks/covariances.py --json benchmarks/results/covariances.json
 
@@ -22,8 +22,7 @@ import numpy as np
 import torch
 
 from docsigma import BayesianSMM, Vocabulary, load_corpus, load_model
-from docsigma.estep import CovarianceSettings
-from docsigma.posteriors import LowRank
+from docsigma.estep import FullSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,13 +53,11 @@ def measure(chosen: argparse.Namespace) -> dict[str, Any]:
     _, spent = timed(lambda: [square @ square for _ in range(4)])
     rates = {name: 8 * SIDE**3 / value for name, value in spent.items()}
     k, v = model.components_.shape
-    n, n_draws = counts.shape[0], CovarianceSettings().draws(k)
+    n, n_draws = counts.shape[0], FullSettings().draws(k)
     operations = n * v * (k * (k + 1) + 6 * n_draws * k)
-    families: dict[str, Any] = {"diagonal": "diagonal", "full": "full"}
-    families |= {f"low_rank {r}": LowRank(rank=r) for r in chosen.ranks}
     rows = {}
-    for name, family in families.items():
-        q, spent = timed(lambda f=family: model.posterior(counts, covariance=f))
+    for name in ("diagonal", "full"):
+        q, spent = timed(lambda f=name: model.posterior(counts, covariance=f))
         found = model.perplexity(counts, posterior=q, n_draws=chosen.draws)
         rows[name] = spent | {
             "corpus": found.corpus,
@@ -85,7 +82,6 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=1000)
     parser.add_argument("--components", type=int, default=100)
     parser.add_argument("--draws", type=int, default=32, help="of the perplexities")
-    parser.add_argument("--ranks", type=int, nargs="*", default=[8, 16, 32])
     parser.add_argument("--model", type=Path, help="a saved model, instead of a fit")
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()

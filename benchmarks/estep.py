@@ -20,11 +20,11 @@ import numpy as np
 import torch
 
 from docsigma import BayesianSMM
+from docsigma.covariances import Diagonal, DiagonalGaussians
 from docsigma.estep import infer
 from docsigma.kernels import CountTensor, softmax_moments
 from docsigma.objective import SampledLse, document_bound, kl_divergence
 from docsigma.optimizers import Adam
-from docsigma.posteriors import Diagonal, DiagonalGaussians
 from docsigma.random import Stream, antithetic_normals, generator, standard_normals
 from docsigma_paper.topic_id import load_task
 

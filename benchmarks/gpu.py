@@ -4,7 +4,7 @@
 
 A training pass is first moments and gradients, an inference pass first and second
 moments. The floor is the larger of the products' operations at the rate of a large
-square product of the same precision, and of the bytes of inputs and outputs at the
+square product of the same rounding, and of the bytes of inputs and outputs at the
 rate of a large copy, both measured in the same run. The fused training pass computes
 the logits twice, so it has four products where plain torch has three. Calls are timed
 back to back, as in a training loop. "Prepared" is the fused primitive where the
@@ -31,12 +31,11 @@ if TYPE_CHECKING:
 SIZES = [(11314, 56438, k) for k in (50, 100, 200, 400)]
 SIZES += [(512, 56438, 100), (2048, 56438, 100)]
 NAMES = ("lse", "first", "second", "loading_gradient", "bias_gradient")
-# Name: the precision of its products.
+# Name: how its products round.
 VARIANTS = {
     "torch float32": "float32",
     "torch tf32": "tf32",
     "fused tf32": "16 bits",
-    "fused bf16": "16 bits",
     "prepared tf32": "16 bits",
 }
 
@@ -57,7 +56,7 @@ def milliseconds(work: Callable[[], object], repeats: int = 5, calls: int = 4) -
 
 
 def ceilings(size: int = 8192) -> dict[str, float]:
-    """Measure operations per second by precision, and bytes per second."""
+    """Measure operations per second by rounding, and bytes per second."""
     rates = {}
     for name, dtype, setting in (
         ("float32", torch.float32, "highest"),
@@ -96,12 +95,12 @@ def moments(
     prepared: PreparedLoadings,
     **wanted: object,
 ) -> SoftmaxMoments:
-    kind, precision = variant.split()
+    kind, rounding = variant.split()
     if kind == "prepared":
         return fused_moments(*given[:3], prepared=prepared, **wanted)
     if kind == "fused":
-        return fused_moments(*given[:3], precision=precision, **wanted)
-    setting = "high" if precision == "tf32" else "highest"
+        return fused_moments(*given[:3], **wanted)
+    setting = "high" if rounding == "tf32" else "highest"
     torch.set_float32_matmul_precision(setting)
     return softmax_moments(*given[:3], **wanted)
 
@@ -126,7 +125,7 @@ def measure(n: int, v: int, k: int, rates: dict[str, float]) -> list[dict[str, o
     }
     prepared = PreparedLoadings.of(*given[1:3], second=True)
     rows: list[dict[str, object]] = []
-    for variant, precision in VARIANTS.items():
+    for variant, rounding in VARIANTS.items():
         both = moments(variant, given, prepared, second=True, weights=weights)
         row: dict[str, object] = {"variant": variant, "n": n, "V": v, "K": k}
         row["errors"] = errors(both, exact)
@@ -137,7 +136,7 @@ def measure(n: int, v: int, k: int, rates: dict[str, float]) -> list[dict[str, o
         ):
             products = 4 if name == "training" and "torch" not in variant else 3
             floor = 1e3 * max(
-                products * 2 * n * v * k / rates[precision],
+                products * 2 * n * v * k / rates[rounding],
                 n_bytes[name] / rates["bytes"],
             )
             took = milliseconds(

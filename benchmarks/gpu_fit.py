@@ -105,12 +105,11 @@ def main() -> None:
             chosen.json.write_text(json.dumps(report, indent=1) + "\n")
 
     for k in chosen.components:
-        model, row = measure(train, test, n_components=k, precision="tf32")
+        model, row = measure(train, test, n_components=k)
         keep(row)
         if k == chosen.components[0]:
             report["agreement"] = agreement(model, test[:500])
             print(json.dumps(report["agreement"]), flush=True)
-            keep(measure(train, test, n_components=k, precision="bf16")[1])
             paper = {"solver": "paper", "max_iter": chosen.paper_passes}
             keep(measure(train, test, n_components=k, **paper)[1])
 

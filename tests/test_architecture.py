@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import docsigma
+from docsigma.covariances import Diagonal
 from docsigma.estep import infer, short_documents
 from docsigma.kernels import CountTensor
-from docsigma.posteriors import Diagonal
 from toy import toy
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(docsigma.__file__).parent
 PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
-BELOW_THE_PRIMITIVE = {"kernels/tiles.py", "kernels/fused.py", "kernels/precision.py"}
+BELOW_THE_PRIMITIVE = {"kernels/tiles.py", "kernels/fused.py", "kernels/rounding.py"}
 # Of it run only methods that treat all tensors of a posterior alike: select, mix and
-# replace rows. The reader has what they hold in posteriors/diagonal.py.
-CONTRACTS = {"posteriors/_base.py"}
+# replace rows. The reader has what they hold in covariances/diagonal.py.
+CONTRACTS = {"covariances/_base.py"}
 
 
 def listed() -> list[str]:

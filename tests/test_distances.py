@@ -26,16 +26,7 @@ def full(n, seed):
     return GaussianPosterior(random.standard_normal((n, K)), covariance=covariance)
 
 
-def low_rank(n, seed):
-    random = np.random.default_rng(seed)
-    return GaussianPosterior(
-        random.standard_normal((n, K)),
-        precision_diagonal=random.uniform(0.5, 10.0, (n, K)),
-        precision_factor=random.standard_normal((n, K, 2)),
-    )
-
-
-FORMS = [diagonal, full, low_rank]
+FORMS = [diagonal, full]
 every_form = pytest.mark.parametrize("right", FORMS)
 each_form = pytest.mark.parametrize("left", FORMS)
 NAMES = ("wasserstein2", "kl", "expected_likelihood")

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from docsigma.counts import TokenWeights as TokenWeights
     from docsigma.counts import Vocabulary as Vocabulary
     from docsigma.exceptions import InputError as InputError
-    from docsigma.gaussian_prior import GaussianPrior as GaussianPrior
     from docsigma.metrics import Perplexity as Perplexity
     from docsigma.models import BayesianSMM as BayesianSMM
     from docsigma.models import load_model as load_model
     from docsigma.posterior import GaussianPosterior as GaussianPosterior
+    from docsigma.posterior import GaussianPrior as GaussianPrior
     from docsigma.search import DocumentIndex as DocumentIndex
     from docsigma.search import GaussianIndex as GaussianIndex
     from docsigma.text import DocumentEmbedder as DocumentEmbedder
@@ -57,7 +57,7 @@ _HOME = {
     "GaussianIndex": "docsigma.search",
     "GaussianLinearClassifier": "docsigma.classifiers",
     "GaussianPosterior": "docsigma.posterior",
-    "GaussianPrior": "docsigma.gaussian_prior",
+    "GaussianPrior": "docsigma.posterior",
     "HybridClassifier": "docsigma.classifiers",
     "InputError": "docsigma.exceptions",
     "Perplexity": "docsigma.metrics",

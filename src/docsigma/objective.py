@@ -30,8 +30,8 @@ from docsigma.kernels import (
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from docsigma.covariances import CovarianceFamily, Gaussians
     from docsigma.likelihoods import Likelihood
-    from docsigma.posteriors import Gaussians, PosteriorFamily
     from docsigma.priors import PriorTensors
 
 
@@ -182,7 +182,7 @@ class ExpectedLse:
     """
 
     def __init__(
-        self, model: Model, family: PosteriorFamily, workspace: Workspace | None = None
+        self, model: Model, family: CovarianceFamily, workspace: Workspace | None = None
     ) -> None:
         self.family = family
         self.workspace = Workspace() if workspace is None else workspace

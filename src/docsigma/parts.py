@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sklearn.base import clone
 
+from docsigma.covariances import COVARIANCES, CovarianceFamily
 from docsigma.exceptions import InputError
 from docsigma.likelihoods import LIKELIHOODS, Likelihood
 from docsigma.loadings import LOADINGS, Loadings
 from docsigma.objective import Model, WordSpread
-from docsigma.posteriors import COVARIANCES, PosteriorFamily
 from docsigma.priors import PRIORS, Prior
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
-    from docsigma._part import Part
+    from docsigma._base import Part
 
 
 Value = TypeVar("Value")
@@ -34,7 +34,7 @@ KINDS: dict[str, Mapping[str, type[Part]]] = {
 BASES: dict[str, type[Part]] = {
     "likelihood": Likelihood,
     "prior": Prior,
-    "covariance": PosteriorFamily,
+    "covariance": CovarianceFamily,
     "loadings": Loadings,
 }
 
@@ -98,7 +98,7 @@ class Parts:
 
     likelihood: Likelihood
     prior: Prior
-    covariance: PosteriorFamily
+    covariance: CovarianceFamily
     loadings: Loadings
 
     @classmethod

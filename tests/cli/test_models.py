@@ -11,7 +11,7 @@ import pytest
 from counting import TEXTS, counted
 from docsigma import BayesianSMM, Vocabulary, load_model
 from docsigma.classifiers import CountsClassifier
-from docsigma.posteriors import Full, Point
+from docsigma.covariances import Full, Point
 from docsigma.priors import IsotropicPrior
 from docsigma_paper import NVDM, SMM
 from running import refuse, succeed

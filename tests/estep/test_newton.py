@@ -6,12 +6,12 @@ import scipy.sparse as sp
 import torch
 from scipy.optimize import minimize
 
+from docsigma.covariances import Diagonal
 from docsigma.estep import NewtonSettings
 from docsigma.estep import infer as infer_posterior
 from docsigma.estep.newton import Evaluator
 from docsigma.kernels import CountTensor
 from docsigma.objective import ExpectedLse
-from docsigma.posteriors import Diagonal
 from docsigma.random import Stream, antithetic_normals, generator
 from toy import KINDS, ill_conditioned, toy
 

@@ -5,10 +5,10 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
+from docsigma.covariances import Point, Points
 from docsigma.estep import infer as infer_posterior
 from docsigma.kernels import CountTensor, softmax_moments
 from docsigma.objective import document_bound, kl_divergence
-from docsigma.posteriors import Point, Points
 from toy import toy
 
 

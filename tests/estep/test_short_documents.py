@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from docsigma.covariances import Diagonal
 from docsigma.estep import NewtonSettings
 from docsigma.estep import infer as infer_posterior
 from docsigma.kernels import CountTensor
 from docsigma.objective import kl_divergence
-from docsigma.posteriors import Diagonal
 from docsigma.random import Stream, antithetic_normals, generator
 from toy import toy
 

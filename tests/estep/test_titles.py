@@ -10,12 +10,12 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer
 
 from docsigma import BayesianSMM, load_corpus
+from docsigma.covariances import Diagonal
 from docsigma.estep import NewtonSettings, RefineSettings, infer
 from docsigma.estep.newton import Evaluator
 from docsigma.estep.short_documents import refine
-from docsigma.evidence import estimate_evidence
 from docsigma.kernels import CountTensor
-from docsigma.posteriors import Diagonal
+from docsigma.marginal_likelihood import estimate_marginal_likelihood
 
 pytestmark = pytest.mark.data
 
@@ -64,7 +64,7 @@ def test_draws_for_every_title_would_gain_less_than_a_thousandth(titles, model):
     refine(tensors, words, evaluator, drawn, RefineSettings(worth_trying=-1.0))
 
     def bound(found):
-        evidence = estimate_evidence(
+        evidence = estimate_marginal_likelihood(
             tensors, found.posterior, words, n_draws=256, seed=1
         )
         return float(evidence.log_evidence.sum())

@@ -9,15 +9,15 @@ import torch
 from scipy.special import logsumexp
 
 from docsigma import BayesianSMM, TokenWeights, load_corpus, load_model
+from docsigma.covariances import Diagonal
 from docsigma.estep import infer
-from docsigma.evidence import estimate_evidence
 from docsigma.exceptions import InputError
 from docsigma.kernels import CountTensor, Workspace, softmax_moments
 from docsigma.likelihoods import Multinomial
 from docsigma.loadings import GaussianLoadings, WordGradient, WordInformation
+from docsigma.marginal_likelihood import estimate_marginal_likelihood
 from docsigma.objective import loadings_divergence, moments_over_loadings
 from docsigma.parts import Parts
-from docsigma.posteriors import Diagonal
 from docsigma.priors import IsotropicPrior
 
 V = 3
@@ -71,7 +71,9 @@ def test_predictive_bound_lies_under_the_evidence_with_t_integrated(k, spread):
     counts = CountTensor(matrix, model.bias)
     evidence = log_evidence_by_quadrature(model, matrix)
     q = infer(counts, model, Diagonal()).posterior
-    got = estimate_evidence(counts, q, model, estimator="predictive", n_draws=4000)
+    got = estimate_marginal_likelihood(
+        counts, q, model, estimator="predictive", n_draws=4000
+    )
     # 4.5 standard errors, 24 documents in all: fails by chance with 1 in 10 000.
     slack = 4.5 * got.standard_error.numpy() + 1e-6
     assert (got.log_evidence.numpy() < evidence + slack).all()
@@ -85,7 +87,9 @@ def test_without_variance_the_predictive_bound_is_the_plain_one():
     counts = CountTensor(matrix, model.bias)
     q = infer(counts, model, Diagonal()).posterior
     plain, predictive = (
-        estimate_evidence(counts, q, model, estimator=name, n_draws=64, seed=3)
+        estimate_marginal_likelihood(
+            counts, q, model, estimator=name, n_draws=64, seed=3
+        )
         for name in ("monte_carlo", "predictive")
     )
     # The linear part has draws here, none there.

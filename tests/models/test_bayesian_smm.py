@@ -283,7 +283,7 @@ def test_a_snapshot_of_the_fast_solver_is_the_model_of_a_training_that_ends_ther
         ({"prior_precision": 0.0}, "'prior_precision' parameter"),
         ({"l1": -1.0}, "'l1' parameter"),
         ({"solver": "magic"}, "'solver' parameter.*'paper'"),
-        ({"precision": "float16"}, "'precision' parameter.*'float16'"),
+        ({"rounding": "float16"}, "'rounding' parameter.*'float16'"),
         ({"batch_size": 0}, "'batch_size' parameter.*Got 0"),
         ({"max_iter": 0}, "'max_iter' parameter.*Got 0"),
         ({"learning_rate": 0.0}, "'learning_rate' parameter"),

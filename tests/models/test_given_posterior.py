@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 
 from docsigma import BayesianSMM, GaussianPosterior, InputError
-from docsigma.evidence import ESTIMATORS
+from docsigma.marginal_likelihood import ESTIMATORS
 
 V, K, PRECISION = 12, 2, 2.0
 MEAN = np.array([0.2, -0.1])

@@ -9,9 +9,9 @@ import torch
 from sklearn.base import clone
 
 from docsigma import BayesianSMM, InputError, load_corpus
+from docsigma.covariances import Full
 from docsigma.likelihoods import Polya
 from docsigma.parts import KINDS
-from docsigma.posteriors import Full
 from docsigma.priors import IsotropicPrior
 from docsigma_paper import NVDM, SMM
 from second_kinds import FixedGaussianLoadings, FullPrior, LowRank

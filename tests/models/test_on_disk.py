@@ -7,7 +7,7 @@ import pytest
 
 from docsigma import BayesianSMM, GaussianPosterior, InputError
 from docsigma.counts import DiskCounts
-from docsigma.evidence import ESTIMATORS, chunk_rows
+from docsigma.marginal_likelihood import ESTIMATORS, chunk_rows
 from docsigma_paper import NVDM, SMM
 from storing import random_counts, write
 
@@ -53,7 +53,9 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr("docsigma.counts._base.BLOCK", ROWS)
     monkeypatch.setattr("docsigma.models._gaussian_model.BLOCK", ROWS)
     monkeypatch.setattr("docsigma_paper.models.nvdm_network.BLOCK", ROWS)
-    monkeypatch.setattr("docsigma.evidence.CHUNK_POINTS", ROWS * N_DRAWS // 2)
+    monkeypatch.setattr(
+        "docsigma.marginal_likelihood.CHUNK_POINTS", ROWS * N_DRAWS // 2
+    )
     return sizes
 
 

@@ -54,8 +54,8 @@ def test_other_words_than_before_are_refused(counts):
         stream.partial_fit(counts[300:400, :50])
     with pytest.raises(InputError, match="the 4 documents hold no word"):
         model().partial_fit(np.zeros((4, 3)))
-    with pytest.raises(ValueError, match="'precision' parameter"):
-        model(precision="float8").partial_fit(counts[:300])
+    with pytest.raises(ValueError, match="'rounding' parameter"):
+        model(rounding="float8").partial_fit(counts[:300])
 
 
 def test_documents_without_words_teach_nothing(counts):

@@ -10,13 +10,13 @@ import torch
 from scipy.special import gammaln, logsumexp
 
 import second_kinds
+from docsigma.covariances import Diagonal, Full
 from docsigma.estep import infer
-from docsigma.evidence import estimate_evidence
 from docsigma.likelihoods import Multinomial, Polya
 from docsigma.loadings import PointLoadings
+from docsigma.marginal_likelihood import estimate_marginal_likelihood
 from docsigma.objective import kl_divergence
 from docsigma.parts import Parts
-from docsigma.posteriors import Diagonal, Full
 from docsigma.priors import IsotropicPrior, LearnedFullPrior
 from second_kinds import FullPrior, LowRank
 from toy import toy
@@ -96,7 +96,7 @@ def test_bound_lies_under_the_evidence_by_quadrature_and_near_it(kind, k):
     problem, chosen, model, _, _, evidence = setting(kind, k)
     found = infer(problem.counts, model, chosen.covariance, tol=1e-4, max_iter=500)
     assert (found.bound.numpy() < evidence + 1e-9).all()
-    got = estimate_evidence(
+    got = estimate_marginal_likelihood(
         problem.counts, found.posterior, model, n_draws=4000, seed=1
     )
     # 4.5 standard errors over 12 documents: fails by chance with 1 in 12 000.
@@ -110,7 +110,7 @@ def test_bound_lies_under_the_evidence_by_quadrature_and_near_it(kind, k):
 def test_importance_agrees_with_quadrature(kind, k):
     problem, chosen, model, _, _, evidence = setting(kind, k)
     found = infer(problem.counts, model, chosen.covariance)
-    got = estimate_evidence(
+    got = estimate_marginal_likelihood(
         problem.counts,
         found.posterior,
         model,

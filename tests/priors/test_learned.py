@@ -8,11 +8,11 @@ import scipy.sparse as sp
 import torch
 
 from docsigma import BayesianSMM, InputError, load_corpus
+from docsigma.covariances import Diagonal, DiagonalGaussians, Full, FullGaussians
 from docsigma.estep import infer
 from docsigma.kernels import CountTensor
 from docsigma.likelihoods import Multinomial
 from docsigma.objective import Model
-from docsigma.posteriors import Diagonal, DiagonalGaussians, Full, FullGaussians
 from docsigma.priors import LearnedDiagonalPrior, LearnedFullPrior
 from toy import toy
 

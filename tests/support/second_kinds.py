@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from docsigma.gaussian_prior import GaussianPrior
+from docsigma.covariances import Full, FullGaussians
 from docsigma.loadings import PointLoadings
-from docsigma.posteriors import Full, FullGaussians
+from docsigma.posterior import GaussianPrior
 from docsigma.priors import Prior
 
 __all__ = ["FixedGaussianLoadings", "FullPrior", "LowRank"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from docsigma.covariances import Diagonal, DiagonalGaussians
 from docsigma.kernels import softmax_moments
 from docsigma.loadings import PointLoadings
 from docsigma.objective import kl_divergence
 from docsigma.parts import Parts
-from docsigma.posteriors import Diagonal, DiagonalGaussians
 from docsigma.random import Stream, generator, standard_normals
 from docsigma.trainers import Algorithm1Trainer
 from toy import toy

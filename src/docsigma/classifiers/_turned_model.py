@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from docsigma.posteriors import Diagonal
+from docsigma.covariances import Diagonal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -30,8 +30,7 @@ from docsigma.classifiers._splits import check_column
 from docsigma.classifiers._tempering import Tempering, given_tempering
 from docsigma.classifiers._turned_model import within_class_axes
 from docsigma.exceptions import InputError
-from docsigma.gaussian_prior import GaussianPrior
-from docsigma.posterior import GaussianPosterior
+from docsigma.posterior import GaussianPosterior, GaussianPrior
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from docsigma.estep.covariances import infer_covariances
+from docsigma.estep.full import infer_full
 from docsigma.estep.newton import Inferred, infer
-from docsigma.estep.settings import CovarianceSettings, NewtonSettings, RefineSettings
+from docsigma.estep.settings import FullSettings, NewtonSettings, RefineSettings
 
 __all__ = [
-    "CovarianceSettings",
+    "FullSettings",
     "Inferred",
     "NewtonSettings",
     "RefineSettings",
     "infer",
-    "infer_covariances",
+    "infer_full",
 ]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
+from docsigma.covariances.diagonal import Diagonal, DiagonalGaussians
 from docsigma.estep.curvature import eigen
 from docsigma.objective import ExpectedLse, document_bound, kl_divergence
-from docsigma.posteriors.diagonal import Diagonal, DiagonalGaussians
 
 if TYPE_CHECKING:
     from docsigma.likelihoods import DocumentLikelihood

@@ -15,16 +15,16 @@ from docsigma.estep.curvature import LoadingsBasis, WordCurvature
 from docsigma.estep.exact_newton import ExactNewton, Point
 from docsigma.estep.settings import NewtonSettings
 from docsigma.kernels import SoftmaxWords
-from docsigma.kernels.precision import rounding_of
+from docsigma.kernels.rounding import relative_rounding
 from docsigma.objective import ExpectedLse, document_bound, kl_divergence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from docsigma.covariances import CovarianceFamily, Gaussians
     from docsigma.kernels import CountTensor
     from docsigma.likelihoods import DocumentLikelihood
     from docsigma.objective import LseTerms, Model
-    from docsigma.posteriors import Gaussians, PosteriorFamily
 
     Lse = Callable[[Gaussians, Tensor], LseTerms]
 
@@ -60,7 +60,7 @@ class Inferred:
 def infer(
     counts: CountTensor,
     model: Model,
-    family: PosteriorFamily,
+    family: CovarianceFamily,
     *,
     max_iter: int = 200,
     tol: float = 0.04,
@@ -99,7 +99,7 @@ def infer(
         The documents.
     model : Model
         Words, likelihood and prior.
-    family : PosteriorFamily
+    family : CovarianceFamily
         Which covariances a posterior may have.
     max_iter : int, default=200
         Passes over all words at the most.
@@ -140,7 +140,7 @@ class Evaluator:
     def __init__(
         self,
         model: Model,
-        family: PosteriorFamily,
+        family: CovarianceFamily,
         settings: NewtonSettings,
         basis: LoadingsBasis | None = None,
         expected_lse: Lse | None = None,
@@ -440,7 +440,7 @@ class State:
         step do tell: to the second order the bound rises by the mean of the two.
         """
         tokens = self.likelihood.counts.n_tokens.double()
-        rounding = rounding_of(gradient) * tokens
+        rounding = relative_rounding(gradient) * tokens
         gained = value - self.value
         if self.memory is not None:
             # Extrapolated steps move more than the mean: only the bound can tell.

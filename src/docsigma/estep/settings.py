@@ -79,7 +79,7 @@ class RefineSettings:
 
 
 @dataclass(frozen=True)
-class CovarianceSettings:
+class FullSettings:
     """How covariances that are no diagonals are found."""
 
     # Draws in many dimensions: in 100 of them, where full covariances gain 5.5 nats per

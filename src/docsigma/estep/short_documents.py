@@ -15,10 +15,10 @@ from docsigma.objective import SampledLse, document_bound, kl_divergence
 from docsigma.random import Stream, antithetic_normals, generator
 
 if TYPE_CHECKING:
+    from docsigma.covariances import Gaussians
     from docsigma.kernels import CountTensor
     from docsigma.likelihoods import DocumentLikelihood
     from docsigma.objective import Model
-    from docsigma.posteriors import Gaussians
 
 
 def looseness(counts: CountTensor, words: newton.Evaluator, q: Gaussians) -> Tensor:

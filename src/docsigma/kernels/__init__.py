@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from docsigma.kernels.counts import CountTensor
-from docsigma.kernels.precision import use_precision
+from docsigma.kernels.rounding import use_rounding
 from docsigma.kernels.second_moments import second_moments
 from docsigma.kernels.softmax_moments import (
     SoftmaxMoments,
@@ -20,5 +20,5 @@ __all__ = [
     "Workspace",
     "second_moments",
     "softmax_moments",
-    "use_precision",
+    "use_rounding",
 ]

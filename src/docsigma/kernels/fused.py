@@ -6,23 +6,25 @@ few, the words are split over several programs and the parts combined. The other
 a block of words and walks over the points, with the ``lse`` known: the gradients.
 
 Relative errors (Frobenius norm, against float64) of `benchmarks/gpu.py` on an H200, for
-11314 points, 56438 words and K from 50 to 400; "tf32" errs as torch's TF32 does:
+11314 points, 56438 words and K from 50 to 400: they err as torch's TF32 does.
 
-================  ==================  ==================  ==================
-result            "tf32"              "bf16"              torch, TF32
-================  ==================  ==================  ==================
-lse               0.9e-4 to 1.7e-4    0.7e-3 to 1.3e-3    0.9e-4 to 1.7e-4
-first             2.3e-4 to 3.1e-4    1.9e-3 to 2.5e-3    2.6e-4 to 3.3e-4
-second            0.5e-4 to 1.2e-4    0.6e-3 to 0.9e-3    0.7e-4 to 1.3e-4
-loading_gradient  1.9e-4 to 2.5e-4    1.7e-3 to 1.9e-3    1.7e-4 to 2.4e-4
-bias_gradient     0.5e-5 to 2.0e-5    0.4e-4 to 1.1e-4    0.5e-5 to 2.0e-5
-================  ==================  ==================  ==================
+================  ==================  ==================
+result            fused               torch, TF32
+================  ==================  ==================
+lse               0.9e-4 to 1.7e-4    0.9e-4 to 1.7e-4
+first             2.3e-4 to 3.1e-4    2.6e-4 to 3.3e-4
+second            0.5e-4 to 1.2e-4    0.7e-4 to 1.3e-4
+loading_gradient  1.9e-4 to 2.5e-4    1.7e-4 to 2.4e-4
+bias_gradient     0.5e-5 to 2.0e-5    0.5e-5 to 2.0e-5
+================  ==================  ==================
+
+bfloat16 in place of float16 saved 4 to 9 % of the time for eight times the error
+(`benchmarks/results/gpu.json`), and was removed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -32,10 +34,9 @@ from docsigma.kernels import _plan as plan
 from docsigma.kernels import _triton_kernels as kernels
 from docsigma.kernels.softmax_moments import SoftmaxMoments
 
-Precision = Literal["tf32", "bf16"]
 # float16 has the 10-bit mantissa of TF32 and twice its speed. Powers of two bring every
 # matrix into its range: what underflows is below 2**-30 of the largest element.
-DTYPES = {"tf32": torch.float16, "bf16": torch.bfloat16}
+DTYPE = torch.float16
 MAX_COMPONENTS = 512
 ROUND_ROWS = 16
 COMBINE_ROWS = 4
@@ -55,23 +56,17 @@ class _Rounded:
 class PreparedLoadings:
     """Loadings and bias as the kernels read them, for many calls with the same ones."""
 
-    precision: Precision
     _matrix: _Rounded
 
     @classmethod
     def of(
-        cls,
-        loadings: Tensor,
-        bias: Tensor,
-        *,
-        second: bool = False,
-        precision: Precision = "tf32",
+        cls, loadings: Tensor, bias: Tensor, *, second: bool = False
     ) -> PreparedLoadings:
         """Prepare `loadings` and `bias`, and the squares too if `second`."""
         # torch gives device_of no types.
         with torch.cuda.device_of(loadings):  # type: ignore[no-untyped-call]
-            matrix = _round(loadings, precision, bias=bias, squares=second)
-        return cls(precision, matrix)
+            matrix = _round(loadings, bias=bias, squares=second)
+        return cls(matrix)
 
 
 def available(like: Tensor) -> bool:
@@ -89,14 +84,12 @@ def fused_moments(
     first: bool = False,
     second: bool = False,
     weights: Tensor | None = None,
-    precision: Precision = "tf32",
     prepared: PreparedLoadings | None = None,
 ) -> SoftmaxMoments:
-    """Return what `softmax_moments` returns, from operands rounded to `precision`.
+    """Return what `softmax_moments` returns, from operands rounded as TF32 rounds.
 
     Everything else, sums included, is float32. A negative weight gives NaN. `prepared`
-    are the same loadings and bias, made ready once for many calls; their precision
-    counts.
+    are the same loadings and bias, made ready once for many calls.
     """
     n_points, n_components = points.shape
     first = first or second
@@ -114,15 +107,13 @@ def fused_moments(
             bias_gradient=None if weights is None else torch.zeros_like(bias),
         )
     if prepared is None:
-        prepared = PreparedLoadings.of(
-            loadings, bias, second=second, precision=precision
-        )
+        prepared = PreparedLoadings.of(loadings, bias, second=second)
     words = prepared._matrix
     if second and words.squares is None:
         raise InputError("`prepared` was made without second=True, got second=True")
     # torch gives device_of no types.
     with torch.cuda.device_of(points):  # type: ignore[no-untyped-call]
-        w = _round(points, prepared.precision)
+        w = _round(points)
         moments, shift, weights_largest = _sweep_words(
             w, words, points, first, second, weights
         )
@@ -252,17 +243,13 @@ def _sweep_points(
 
 
 def _round(
-    matrix: Tensor,
-    precision: Precision,
-    *,
-    bias: Tensor | None = None,
-    squares: bool = False,
+    matrix: Tensor, *, bias: Tensor | None = None, squares: bool = False
 ) -> _Rounded:
     n_rows, n_columns = matrix.shape
     width = sum(plan.chunks(n_columns))
     rows = -(-n_rows // plan.UNIT) * plan.UNIT
     largest = _largest(matrix)
-    values = matrix.new_empty(rows, width, dtype=DTYPES[precision])
+    values = matrix.new_empty(rows, width, dtype=DTYPE)
     squared = torch.empty_like(values) if squares else None
     padded_bias = None if bias is None else bias.new_empty(rows)
     kernels.round_kernel[(rows // ROUND_ROWS,)](

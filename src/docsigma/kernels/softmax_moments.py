@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from docsigma.kernels.precision import precision
+from docsigma.kernels.rounding import rounding
 from docsigma.kernels.tiles import TileSizes, Workspace, augment, tiled_moments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
-
-    from docsigma.kernels.precision import Precision
 
 
 # One block of logits on a device without tiles of its own.
@@ -61,7 +59,7 @@ class SoftmaxWords:
         self.loadings = loadings
         self.bias = bias
         self._table: Tensor | None = None
-        self._fused: dict[tuple[str, bool], Callable[..., SoftmaxMoments] | None] = {}
+        self._fused: dict[bool, Callable[..., SoftmaxMoments] | None] = {}
 
     @classmethod
     def of_table(cls, table: Tensor) -> Self:
@@ -77,25 +75,21 @@ class SoftmaxWords:
             self._table = augment(self.loadings, self.bias)
         return self._table
 
-    def fused(
-        self, precision: Precision, *, second: bool
-    ) -> Callable[..., SoftmaxMoments] | None:
+    def fused(self, *, second: bool) -> Callable[..., SoftmaxMoments] | None:
         """Return the fused kernels for these words, or None where they cannot run."""
-        words, m, key = self.loadings, self.bias, (precision, second)
-        if key not in self._fused:
+        words, m = self.loadings, self.bias
+        if second not in self._fused:
             # Importing the module imports Triton, which only a GPU needs.
             from docsigma.kernels import fused
 
-            self._fused[key] = None
+            self._fused[second] = None
             fits = words.shape[1] <= fused.MAX_COMPONENTS
-            if fits and precision != "float32" and fused.available(words):
-                prepared = fused.PreparedLoadings.of(
-                    words, m, second=second, precision=precision
-                )
-                self._fused[key] = partial(
+            if fits and fused.available(words):
+                prepared = fused.PreparedLoadings.of(words, m, second=second)
+                self._fused[second] = partial(
                     fused.fused_moments, loadings=words, bias=m, prepared=prepared
                 )
-        return self._fused[key]
+        return self._fused[second]
 
 
 def softmax_moments(
@@ -116,7 +110,7 @@ def softmax_moments(
     points; no array of size n x V is kept. On a CPU the words go by in tiles
     (:mod:`~docsigma.kernels.tiles`); on a GPU the fused kernels
     (:mod:`~docsigma.kernels.fused`) are taken where the current
-    :func:`~docsigma.kernels.precision.precision` allows them, else plain torch.
+    :func:`~docsigma.kernels.rounding.rounding` allows them, else plain torch.
 
     Parameters
     ----------
@@ -158,9 +152,8 @@ def softmax_moments(
             raise TypeError("`bias` is needed beside `loadings`")
         words = SoftmaxWords(words, bias)
     if not words.loadings.is_cpu:
-        mode = precision()
-        if mode != "float32" and words.loadings.is_cuda:
-            fused = words.fused(mode, second=second)
+        if rounding() == "tf32" and words.loadings.is_cuda:
+            fused = words.fused(second=second)
             if fused is not None:
                 return fused(points, first=first, second=second, weights=weights)
         return _blocked(points, words, first, second, weights, block_bytes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from docsigma._part import Part
+from docsigma._base import Part
 
 if TYPE_CHECKING:
     from docsigma.kernels import CountTensor

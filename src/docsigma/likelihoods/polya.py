@@ -16,9 +16,9 @@ from docsigma.random import Stream, generator, standard_normals
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from docsigma.covariances import Gaussians
     from docsigma.kernels import CountTensor
     from docsigma.objective import Model
-    from docsigma.posteriors import Gaussians
 
 
 # The concentration where none was learned, and the centre of its hyper-prior.

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from docsigma._part import Part
+from docsigma._base import Part
 from docsigma.kernels import SoftmaxWords, softmax_moments
 
 if TYPE_CHECKING:

@@ -9,22 +9,22 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from docsigma.evidence import chunk_rows, estimate_evidence
+from docsigma.covariances import DiagonalGaussians, FullGaussians
 from docsigma.exceptions import InputError
 from docsigma.kernels import CountTensor
+from docsigma.marginal_likelihood import chunk_rows, estimate_marginal_likelihood
 from docsigma.metrics.perplexity import Perplexity, perplexity
 from docsigma.models._count_model import CountModel
-from docsigma.posteriors import DiagonalGaussians, FullGaussians, LowRankGaussians
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
     from docsigma.counts import Counts
+    from docsigma.covariances import Gaussians
     from docsigma.models._count_model import CountsLike
     from docsigma.objective import Model
     from docsigma.posterior import GaussianPosterior
-    from docsigma.posteriors import Gaussians
 
 
 # Documents on disk whose evidence is estimated at once, about.
@@ -67,7 +67,8 @@ class GaussianModel(CountModel):
             Word counts.
         estimator : {"monte_carlo", "jensen", "authors", "importance"}
             How the evidence is estimated, see
-            :func:`docsigma.evidence.estimate_evidence`. The default is a bound.
+            :func:`docsigma.marginal_likelihood.estimate_marginal_likelihood`. The
+            default is a bound.
         n_draws : int or None, default=None
             Draws per document; None means those of the model's authors, 32 for
             BayesianSMM and 20 for NVDM.
@@ -129,7 +130,7 @@ class GaussianModel(CountModel):
                 else:
                     some = slice(start, start + block.shape[0])
                     q = _gaussians(posterior, some, model.loadings)
-                evidence = estimate_evidence(
+                evidence = estimate_marginal_likelihood(
                     CountTensor(block, model.bias),
                     q,
                     model,
@@ -149,10 +150,6 @@ def _gaussians(
     """Return some of what a user gave as tensors."""
     some = posterior[rows]
     mean = torch.from_numpy(some.mean.copy()).to(like)
-    if some.precision_diagonal is not None and some.precision_factor is not None:
-        log_diagonal = torch.from_numpy(np.log(some.precision_diagonal)).to(like)
-        factor = torch.from_numpy(some.precision_factor.copy()).to(like)
-        return LowRankGaussians(mean, log_diagonal, factor)
     if some.covariance is None:
         return DiagonalGaussians(mean, torch.from_numpy(some.log_std).to(like))
     covariance = torch.from_numpy(some.covariance.astype(np.float64))

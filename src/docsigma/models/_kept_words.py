@@ -8,8 +8,8 @@ from docsigma.estep.newton import Evaluator
 from docsigma.estep.settings import NewtonSettings
 
 if TYPE_CHECKING:
+    from docsigma.covariances import CovarianceFamily
     from docsigma.models._subspace_model import SubspaceModel
-    from docsigma.posteriors import PosteriorFamily
 
 
 class KeptWords:
@@ -19,7 +19,7 @@ class KeptWords:
         self._key: Any = None
         self._words: Evaluator | None = None
 
-    def find(self, model: SubspaceModel, family: PosteriorFamily) -> Evaluator | None:
+    def find(self, model: SubspaceModel, family: CovarianceFamily) -> Evaluator | None:
         """Return it, made anew if the model has changed; None for other families."""
         if family is not model.parts_.covariance:
             return None

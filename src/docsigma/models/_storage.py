@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import torch
 
+from docsigma._base import Part
 from docsigma._files import remove_leftovers
-from docsigma._part import Part
 from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
 from docsigma.parts import KINDS, kind_name, under
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Model = TypeVar("Model", bound="SubspaceModel")
 # Parameters that may differ between a run and the run that goes on from it.
 FREE = {"max_iter", "tol", "verbose", "device", "output", "random_state"}
-FREE |= {"inference_max_iter", "inference_tol", "precision"}
+FREE |= {"inference_max_iter", "inference_tol", "rounding"}
 ARRAYS = ("components_", "log_unigram_", "training_log_unigram_")
 SCALARS = ("n_features_in_", "n_iter_", "converged_", "seed_", "history_")
 

@@ -17,16 +17,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from docsigma.counts.sorted_counts import SortedCounts
-from docsigma.estep import infer, infer_covariances
+from docsigma.covariances import CovarianceFamily, DiagonalGaussians, Full, Points
+from docsigma.estep import infer, infer_full
 from docsigma.exceptions import InputError
-from docsigma.kernels import CountTensor, use_precision
-from docsigma.kernels.precision import PRECISIONS
+from docsigma.kernels import CountTensor, use_rounding
+from docsigma.kernels.rounding import ROUNDINGS
 from docsigma.models import _storage
 from docsigma.models._count_model import CountModel
 from docsigma.models._kept_words import KeptWords
 from docsigma.parts import make_part
 from docsigma.posterior import GaussianPosterior
-from docsigma.posteriors import DiagonalGaussians, Full, Points, PosteriorFamily
 from docsigma.random import Stream, generator, standard_normals
 from docsigma.ranks import Ranks
 from docsigma.trainers import Algorithm1Trainer, MinibatchSettings, MinibatchTrainer
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from docsigma.counts import Counts
-    from docsigma.kernels.precision import Precision
+    from docsigma.covariances import Gaussians
+    from docsigma.kernels.rounding import Rounding
     from docsigma.models._count_model import CountsLike
     from docsigma.models.training_pass import TrainingPass
     from docsigma.objective import Model
     from docsigma.parts import Parts
-    from docsigma.posteriors import Gaussians
     from docsigma.trainers import Trainer
 
 
@@ -86,7 +86,7 @@ class SubspaceModel(CountModel):
     init_variance: float
     inference_max_iter: int
     inference_tol: float
-    precision: Precision
+    rounding: Rounding
 
     _shared_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -102,7 +102,7 @@ class SubspaceModel(CountModel):
         "init_scale": [Interval(Real, 0, None, closed="left")],
         "inference_max_iter": [Interval(Integral, 1, None, closed="left")],
         "inference_tol": [Interval(Real, 0, None, closed="neither")],
-        "precision": [StrOptions(set(PRECISIONS))],
+        "rounding": [StrOptions(set(ROUNDINGS))],
         "device": [str],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -123,7 +123,7 @@ class SubspaceModel(CountModel):
         return family.constant(1, self.n_components, 1.0, torch.empty(0)).is_point
 
     def _arithmetic(self) -> contextlib.AbstractContextManager[Any]:
-        return use_precision(self.precision)
+        return use_rounding(self.rounding)
 
     def _parts(self) -> Parts:
         """Make the parts that the parameters describe."""
@@ -296,7 +296,7 @@ class SubspaceModel(CountModel):
         return self.parts_.model(loadings, bias, variance.to(loadings))
 
     def _infer(
-        self, counts: sp.csr_matrix, family: PosteriorFamily | None = None
+        self, counts: sp.csr_matrix, family: CovarianceFamily | None = None
     ) -> Gaussians:
         family = family or self.parts_.covariance
         kept = _KEPT.get(self)
@@ -308,7 +308,7 @@ class SubspaceModel(CountModel):
             "tol": self.inference_tol,
         }
         if isinstance(family, Full):
-            found = infer_covariances(documents, model, family, **limits)
+            found = infer_full(documents, model, family, **limits)
         else:
             found = infer(documents, model, family, words=words, **limits)
         missed = int((~found.converged).sum())
@@ -337,7 +337,9 @@ class SubspaceModel(CountModel):
             _KEPT[self] = KeptWords()
         return self
 
-    def _embed(self, X: CountsLike, family: PosteriorFamily | None = None) -> list[Any]:
+    def _embed(
+        self, X: CountsLike, family: CovarianceFamily | None = None
+    ) -> list[Any]:
         """Return the arrays of the posteriors, a block of documents at a time."""
         check_is_fitted(self)
         counts = self._check_counts(X, reset=False)
@@ -355,7 +357,7 @@ class SubspaceModel(CountModel):
         return np.concatenate(found)
 
     def posterior(
-        self, X: CountsLike, covariance: str | PosteriorFamily | None = None
+        self, X: CountsLike, covariance: str | CovarianceFamily | None = None
     ) -> GaussianPosterior:
         """Infer the Gaussian of each document.
 
@@ -366,12 +368,11 @@ class SubspaceModel(CountModel):
         ----------
         X : array, sparse matrix or Counts of shape (n_documents, n_features)
             Word counts.
-        covariance : {"diagonal", "low_rank", "full"} or PosteriorFamily, default=None
+        covariance : {"diagonal", "full"} or CovarianceFamily, default=None
             Which covariances the Gaussians may have, whatever the model was trained
             with; None means the model's own. The bound of ``"full"`` is nearly the
             evidence; with 100 components it takes 13 times as long as ``"diagonal"``,
-            and K^2 numbers per document. ``"low_rank"`` takes as long and has a
-            diagonal and 16 directions, ``LowRank(rank=8)`` another number.
+            and K^2 numbers per document.
 
         Returns
         -------
@@ -383,7 +384,7 @@ class SubspaceModel(CountModel):
         family = self.parts_.covariance
         if covariance is not None:
             family = make_part("covariance", covariance)
-        assert isinstance(family, PosteriorFamily)
+        assert isinstance(family, CovarianceFamily)
         if family.is_point:
             raise InputError(
                 f"{type(self).__name__} gives points, no Gaussians: transform, or "

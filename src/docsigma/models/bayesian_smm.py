@@ -11,6 +11,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from docsigma.covariances import CovarianceFamily
 from docsigma.estep.curvature import LoadingsBasis
 from docsigma.exceptions import InputError
 from docsigma.likelihoods import Likelihood
@@ -20,12 +21,11 @@ from docsigma.models._subspace_model import SubspaceModel
 from docsigma.models.turned import turn_model
 from docsigma.models.word_gaussians import similar_words, word_gaussians
 from docsigma.parts import Parts
-from docsigma.posteriors import PosteriorFamily
 from docsigma.priors import Prior
 from docsigma.trainers import StreamTrainer
 
 if TYPE_CHECKING:
-    from docsigma.kernels.precision import Precision
+    from docsigma.kernels.rounding import Rounding
     from docsigma.models._count_model import CountsLike
     from docsigma.posterior import GaussianPosterior
     from docsigma.trainers import Trainer
@@ -66,10 +66,10 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         What an embedding is before a word is read. ``"isotropic"`` is
         ``IsotropicPrior(precision=prior_precision)``; the others learn the variance of
         each dimension, or a mean and a covariance, from the documents.
-    covariance : {"diagonal", "low_rank", "full", "point"} or PosteriorFamily
+    covariance : {"diagonal", "full", "point"} or CovarianceFamily
         Which covariances a document's Gaussian may have; the default is
-        ``"diagonal"``. Training with ``"low_rank"`` or ``"full"`` is for few
-        components; with many, :meth:`posterior` gives them after a diagonal training.
+        ``"diagonal"``. Training with ``"full"`` is for few components; with many,
+        :meth:`posterior` gives them after a diagonal training.
         ``"point"`` has none.
     loadings : {"auto", "gaussian", "point"} or Loadings, default="auto"
         What is learned of T. ``"gaussian"`` is a mean and a variance per word and
@@ -111,9 +111,9 @@ class BayesianSMM(SubspaceModel, GaussianModel):
     inference_tol : float, default=0.04
         A document is done when its mean would move by less than this part of its
         standard deviation, and its variance by less than this part of itself.
-    precision : {"tf32", "bf16", "float32"}, default="tf32"
-        What a GPU rounds the operands of products to; sums are float32. Fused
-        kernels need one of the first two. A CPU always has float32 or float64.
+    rounding : {"tf32", "float32"}, default="tf32"
+        What a GPU rounds the operands of products to; sums are float32. The fused
+        kernels need ``"tf32"``. A CPU always has float32 or float64.
     output : {"mean", "mean_variance"}, default="mean"
         What :meth:`transform` gives: K means, or K means and K variances.
     device : str, default="auto"
@@ -183,7 +183,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         # Names are looked up when used: a kind may be registered later.
         "likelihood": [str, Likelihood],
         "prior": [str, Prior],
-        "covariance": [str, PosteriorFamily],
+        "covariance": [str, CovarianceFamily],
         "loadings": [str, Loadings],
     }
 
@@ -196,7 +196,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         l2: float = 0.0,
         likelihood: str | Likelihood = "multinomial",
         prior: str | Prior = "isotropic",
-        covariance: str | PosteriorFamily = "diagonal",
+        covariance: str | CovarianceFamily = "diagonal",
         loadings: str | Loadings = "auto",
         learn_log_unigram: bool = True,
         solver: str = "fast",
@@ -209,7 +209,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         init_scale: float = 1e-3,
         inference_max_iter: int = 200,
         inference_tol: float = 0.04,
-        precision: Precision = "tf32",
+        rounding: Rounding = "tf32",
         output: str = "mean",
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -234,7 +234,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         self.init_scale = init_scale
         self.inference_max_iter = inference_max_iter
         self.inference_tol = inference_tol
-        self.precision = precision
+        self.rounding = rounding
         self.output = output
         self.device = device
         self.random_state = random_state

@@ -8,9 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from docsigma.exceptions import InputError
-from docsigma.gaussian_prior import GaussianPrior
 from docsigma.loadings import GaussianLoadings
-from docsigma.posterior import GaussianPosterior
+from docsigma.posterior import GaussianPosterior, GaussianPrior
 
 if TYPE_CHECKING:
     from docsigma.models._subspace_model import SubspaceModel

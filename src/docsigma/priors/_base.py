@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from docsigma._part import Part
+from docsigma._base import Part
 
 if TYPE_CHECKING:
-    from docsigma.gaussian_prior import GaussianPrior
+    from docsigma.posterior import GaussianPrior
 
 
 class Prior(Part):

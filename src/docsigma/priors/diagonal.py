@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from docsigma.gaussian_prior import GaussianPrior
+from docsigma.posterior import GaussianPrior
 from docsigma.priors._base import Prior
 
 if TYPE_CHECKING:
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from docsigma.covariances import Gaussians
     from docsigma.kernels import CountTensor
     from docsigma.objective import Model
-    from docsigma.posteriors import Gaussians
 
 
 class LearnedDiagonalPrior(Prior):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 
-from docsigma.gaussian_prior import GaussianPrior
+from docsigma.posterior import GaussianPrior
 from docsigma.priors._base import Prior
 
 if TYPE_CHECKING:
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from docsigma.covariances import Gaussians
     from docsigma.kernels import CountTensor
     from docsigma.objective import Model
-    from docsigma.posteriors import Gaussians
 
 
 class LearnedFullPrior(Prior):

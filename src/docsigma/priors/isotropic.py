@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docsigma.gaussian_prior import GaussianPrior
+from docsigma.posterior import GaussianPrior
 from docsigma.priors._base import Prior
 
 

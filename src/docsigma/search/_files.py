@@ -13,7 +13,7 @@ from docsigma._tensors import read_tensors, write_tensors
 from docsigma.classifiers import EvidenceClassifier
 from docsigma.classifiers._hybrid_arrays import EVIDENCE
 from docsigma.exceptions import InputError
-from docsigma.gaussian_prior import GaussianPrior
+from docsigma.posterior import GaussianPrior
 from docsigma.search._neighbours import Neighbours
 from docsigma.search.calibration import SameTopicCalibration
 

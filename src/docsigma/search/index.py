@@ -23,7 +23,7 @@ from docsigma.search.calibration import SameTopicCalibration
 
 if TYPE_CHECKING:
     from docsigma.classifiers import EvidenceClassifier
-    from docsigma.gaussian_prior import GaussianPrior
+    from docsigma.posterior import GaussianPrior
 
 METRICS = ("wasserstein2", "kl")
 # Candidates that are ranked exactly, per query, at the least.

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from docsigma.covariances import Gaussians
     from docsigma.kernels import CountTensor
-    from docsigma.posteriors import Gaussians
 
 
 class PassSums(NamedTuple):

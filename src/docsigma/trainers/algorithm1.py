@@ -18,10 +18,10 @@ from docsigma.trainers._base import PassSums, StopRule, Trainer, learn_parts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from docsigma.covariances import DiagonalGaussians, Gaussians, Points
     from docsigma.kernels import CountTensor
     from docsigma.likelihoods import DocumentLikelihood
     from docsigma.parts import Parts
-    from docsigma.posteriors import DiagonalGaussians, Gaussians, Points
     from docsigma.trainers._base import Optimizer
 
 

@@ -11,7 +11,7 @@ import torch
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from docsigma.posteriors import Gaussians
+    from docsigma.covariances import Gaussians
 
 
 def repeated(one: Gaussians, n: int, folder: Path | None) -> Gaussians:

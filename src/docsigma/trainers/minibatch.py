@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from docsigma.counts.sorted_counts import SortedCounts
+    from docsigma.covariances import Gaussians
     from docsigma.parts import Parts
-    from docsigma.posteriors import Gaussians
     from docsigma.ranks import Ranks
     from docsigma.trainers._base import Optimizer
     from docsigma.trainers.schedule import MinibatchSettings, Stage

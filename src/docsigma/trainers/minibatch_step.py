@@ -16,11 +16,11 @@ from docsigma.optimizers import ProximalAdam
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from docsigma.covariances import Gaussians
     from docsigma.kernels import CountTensor, SoftmaxMoments
     from docsigma.likelihoods import DocumentLikelihood, LikelihoodTerms
     from docsigma.loadings import Loadings, WordAscent
     from docsigma.parts import Parts
-    from docsigma.posteriors import Gaussians
     from docsigma.priors import PriorTensors
     from docsigma.ranks import Ranks
     from docsigma.trainers._base import Optimizer

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
+    from docsigma.covariances import Gaussians
     from docsigma.objective import Model
     from docsigma.parts import Parts
-    from docsigma.posteriors import Gaussians
 
 
 # Passes over the words for the posteriors of a batch.

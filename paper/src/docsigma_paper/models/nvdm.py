@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
+    from docsigma.covariances import DiagonalGaussians
     from docsigma.models._count_model import CountsLike
     from docsigma.models.training_pass import TrainingPass
     from docsigma.objective import Model
     from docsigma.persistence import StoredModel
-    from docsigma.posteriors import DiagonalGaussians
     from docsigma.trainers import Trainer
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch.nn.functional import embedding_bag
 
+from docsigma.covariances import DiagonalGaussians
 from docsigma.objective import document_bound, kl_divergence
-from docsigma.posteriors import DiagonalGaussians
 from docsigma.priors import IsotropicPrior
 from docsigma.random import Stream, generator, standard_normals
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
-from docsigma.kernels import CountTensor, softmax_moments, use_precision
+from docsigma.kernels import CountTensor, softmax_moments, use_rounding
 from docsigma.models._subspace_model import SubspaceModel
 from docsigma.objective import document_bound, kl_divergence
 from docsigma.parts import Parts
@@ -14,7 +14,7 @@ from docsigma.parts import Parts
 if TYPE_CHECKING:
     import numpy as np
 
-    from docsigma.kernels.precision import Precision
+    from docsigma.kernels.rounding import Rounding
     from docsigma.models._count_model import CountsLike
 
 
@@ -42,7 +42,7 @@ class SMM(SubspaceModel):
         Weights of the absolute values and of half the squares of T.
     learn_log_unigram, solver, max_iter, tol, learning_rate, batch_size, init_scale
         As for :class:`~docsigma.models.bayesian_smm.BayesianSMM`.
-    inference_max_iter, inference_tol, precision, device, random_state, verbose
+    inference_max_iter, inference_tol, rounding, device, random_state, verbose
         As for :class:`~docsigma.models.bayesian_smm.BayesianSMM`.
 
     Attributes
@@ -92,7 +92,7 @@ class SMM(SubspaceModel):
         init_scale: float = 1e-3,
         inference_max_iter: int = 200,
         inference_tol: float = 0.04,
-        precision: Precision = "tf32",
+        rounding: Rounding = "tf32",
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
@@ -110,7 +110,7 @@ class SMM(SubspaceModel):
         self.init_scale = init_scale
         self.inference_max_iter = inference_max_iter
         self.inference_tol = inference_tol
-        self.precision = precision
+        self.rounding = rounding
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -128,7 +128,7 @@ class SMM(SubspaceModel):
         check_is_fitted(self)
         model = self._model()
         value = tokens = 0.0
-        with use_precision(self.precision):
+        with use_rounding(self.rounding):
             for block in self._check_counts(X, reset=False).iter_blocks():
                 counts = CountTensor(block, model.bias)
                 likelihood = model.likelihood.bind(counts, model.loadings, model.bias)

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
+    from docsigma.covariances import Gaussians
     from docsigma.kernels import CountTensor
     from docsigma.objective import Model
-    from docsigma.posteriors import Gaussians
 
 
 class Part(BaseEstimator):

@@ -23,10 +23,10 @@ from docsigma.random import Stream, generator, standard_normals
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from docsigma.covariances import Gaussians
     from docsigma.kernels import CountTensor
     from docsigma.likelihoods import DocumentLikelihood
     from docsigma.objective import Model
-    from docsigma.posteriors import Gaussians
 
 
 # Points whose logits one call of the kernel makes.
@@ -36,7 +36,7 @@ TILT_STEPS = 4
 
 
 @dataclass(frozen=True)
-class Evidence:
+class MarginalLikelihood:
     r"""Estimates of :math:`\log p(x_d)`, in nats.
 
     Attributes
@@ -123,7 +123,7 @@ def tilted_value(chunk: _Chunk, points: Tensor, lse: Tensor) -> Tensor:
 Draw = Callable[[int], "Tensor"]
 
 
-def _monte_carlo(chunk: _Chunk, n_draws: int, draw: Draw) -> Evidence:
+def _monte_carlo(chunk: _Chunk, n_draws: int, draw: Draw) -> MarginalLikelihood:
     half = draw((n_draws + 1) // 2)
     opposite = half[:, : n_draws // 2].neg()
     points = chunk.q.points(torch.cat([half, opposite], dim=1))
@@ -136,7 +136,7 @@ def _monte_carlo(chunk: _Chunk, n_draws: int, draw: Draw) -> Evidence:
     else:
         noisy = chunk.likelihood.values(points, lse)
         bound = chunk.bound(noisy.mean(dim=1))
-    return Evidence(bound, _error(noisy, half.shape[1]))
+    return MarginalLikelihood(bound, _error(noisy, half.shape[1]))
 
 
 def _error(values: Tensor, n_first: int) -> Tensor:
@@ -149,32 +149,34 @@ def _error(values: Tensor, n_first: int) -> Tensor:
     return torch.full_like(values[:, 0], math.nan)
 
 
-def _predictive(chunk: _Chunk, n_draws: int, draw: Draw) -> Evidence:
+def _predictive(chunk: _Chunk, n_draws: int, draw: Draw) -> MarginalLikelihood:
     half = draw((n_draws + 1) // 2)
     points = chunk.q.points(torch.cat([half, -half[:, : n_draws // 2]], dim=1))
     lse = chunk.lse(points)
     found = [tilted_value(chunk, points[:, r], lse[:, r]) for r in range(n_draws)]
     values = torch.stack(found, dim=1)
-    return Evidence(chunk.bound(values.mean(dim=1)), _error(values, half.shape[1]))
+    return MarginalLikelihood(
+        chunk.bound(values.mean(dim=1)), _error(values, half.shape[1])
+    )
 
 
-def _jensen(chunk: _Chunk, n_draws: int, draw: Draw) -> Evidence:  # noqa: ARG001
+def _jensen(chunk: _Chunk, n_draws: int, draw: Draw) -> MarginalLikelihood:  # noqa: ARG001
     model, q = chunk.model, chunk.q
     # With the bound centred at zero it is the plain one.
     lse = ExpectedLse(model, q.family)(q, torch.zeros_like(q.mean)).value
     bound = chunk.bound(chunk.likelihood.value(q.mean, lse))
-    return Evidence(bound, torch.zeros_like(bound))
+    return MarginalLikelihood(bound, torch.zeros_like(bound))
 
 
-def _authors(chunk: _Chunk, n_draws: int, draw: Draw) -> Evidence:
+def _authors(chunk: _Chunk, n_draws: int, draw: Draw) -> MarginalLikelihood:
     # Averaging the logits is averaging the points: the logits are linear in them.
     points = chunk.q.points(draw(n_draws)).mean(dim=1, keepdim=True)
     lse = chunk.lse(points)[:, 0]
     value = chunk.bound(chunk.likelihood.value(chunk.q.mean, lse))
-    return Evidence(value, torch.full_like(value, math.nan))
+    return MarginalLikelihood(value, torch.full_like(value, math.nan))
 
 
-def _importance(chunk: _Chunk, n_draws: int, draw: Draw) -> Evidence:
+def _importance(chunk: _Chunk, n_draws: int, draw: Draw) -> MarginalLikelihood:
     noise = draw(n_draws)
     points = chunk.q.points(noise)
     likelihood = chunk.likelihood.values(points, chunk.lse(points))
@@ -187,7 +189,7 @@ def _importance(chunk: _Chunk, n_draws: int, draw: Draw) -> Evidence:
     error = torch.full_like(value, math.nan)
     if n_draws > 1:
         error = weights.std(dim=1) / math.sqrt(n_draws)
-    return Evidence(value, error)
+    return MarginalLikelihood(value, error)
 
 
 _FUNCTIONS = {
@@ -200,7 +202,7 @@ _FUNCTIONS = {
 ESTIMATORS = tuple(_FUNCTIONS)
 
 
-def estimate_evidence(
+def estimate_marginal_likelihood(
     counts: CountTensor,
     posterior: Gaussians,
     model: Model,
@@ -209,7 +211,7 @@ def estimate_evidence(
     n_draws: int = 32,
     seed: int = 0,
     first_chunk: int = 0,
-) -> Evidence:
+) -> MarginalLikelihood:
     r"""Estimate :math:`\log p(x_d)` of every document.
 
     The estimators differ in :math:`F = E_q[\log\sum_j\exp(m_j + t_j w)]`:
@@ -281,8 +283,8 @@ def estimate_evidence(
         errors.append(part.standard_error)
     if not values:
         nothing = torch.zeros(0, dtype=torch.float64)
-        return Evidence(nothing, nothing)
-    return Evidence(torch.cat(values), torch.cat(errors))
+        return MarginalLikelihood(nothing, nothing)
+    return MarginalLikelihood(torch.cat(values), torch.cat(errors))
 
 
 def chunk_rows(n_draws: int) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
-from docsigma.posteriors._base import Gaussians, PosteriorFamily
+from docsigma.covariances._base import CovarianceFamily, Gaussians
 
 if TYPE_CHECKING:
     import numpy as np
@@ -166,7 +166,7 @@ class DiagonalGaussians(Gaussians):
         return mean_gradient, log_std_gradient
 
 
-class Diagonal(PosteriorFamily):
+class Diagonal(CovarianceFamily):
     """One variance per document and dimension, as in the paper."""
 
     diagonal: ClassVar[bool] = True

@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal, norm
 
 from docsigma import GaussianPosterior, GaussianPrior, InputError
 from docsigma._tensors import write_tensors
-from docsigma.posterior import KIND
+from docsigma.posterior.gaussian_posterior import KIND
 
 
 def diagonal(n=4, k=3, seed=0, **carried):
@@ -25,16 +25,6 @@ def full(n=4, k=3, seed=0, **carried):
     return GaussianPosterior(mean, covariance=covariance, **carried)
 
 
-def low_rank(n=4, k=3, seed=0, **carried):
-    random = np.random.default_rng(seed)
-    return GaussianPosterior(
-        random.standard_normal((n, k)),
-        precision_diagonal=random.uniform(0.5, 10.0, (n, k)),
-        precision_factor=random.standard_normal((n, k, 2)),
-        **carried,
-    )
-
-
 def prior_of(form, k=3, seed=1):
     random = np.random.default_rng(seed)
     mean = random.standard_normal(k)
@@ -46,7 +36,7 @@ def prior_of(form, k=3, seed=1):
     return GaussianPrior(mean, factor @ factor.T + 0.5 * np.eye(k))
 
 
-every_covariance = pytest.mark.parametrize("make", [diagonal, full, low_rank])
+every_covariance = pytest.mark.parametrize("make", [diagonal, full])
 every_prior = pytest.mark.parametrize("form", ["isotropic", "diagonal", "full"])
 
 
@@ -240,53 +230,6 @@ def test_diagonal_and_full_concatenate_as_full():
     joined = GaussianPosterior.concatenate([diagonal(), full()])
     assert joined.covariance.shape == (8, 3, 3)
     np.testing.assert_allclose(joined.variance[:4], diagonal().variance)
-
-
-def test_low_rank_concatenates_with_its_rank_and_with_others_as_full():
-    one, other = low_rank(seed=0), low_rank(seed=1)
-    joined = GaussianPosterior.concatenate([one, other])
-    assert joined.precision_factor.shape == (8, 3, 2)
-    np.testing.assert_array_equal(joined[4:].covariance, other.covariance)
-    narrow = GaussianPosterior(
-        one.mean,
-        precision_diagonal=one.precision_diagonal,
-        precision_factor=one.precision_factor[:, :, :1],
-    )
-    for second in (diagonal(), full(), narrow):
-        mixed = GaussianPosterior.concatenate([one, second])
-        assert mixed.precision_factor is None
-        expected = np.concatenate([one._full_covariance(), second._full_covariance()])
-        np.testing.assert_array_equal(mixed.covariance, expected)
-
-
-def test_low_rank_is_the_inverse_of_its_precision():
-    q = low_rank()
-    factor = q.precision_factor
-    precision = factor @ factor.transpose(0, 2, 1)
-    precision += q.precision_diagonal[:, :, None] * np.eye(3)
-    expected = np.linalg.inv(precision)
-    np.testing.assert_allclose(q.covariance, expected, rtol=1e-10, atol=1e-12)
-    diagonals = np.diagonal(expected, axis1=1, axis2=2)
-    np.testing.assert_allclose(q.variance, diagonals, rtol=1e-10)
-    np.testing.assert_allclose(q.total_variance, diagonals.sum(axis=1), rtol=1e-10)
-    assert "rank-2 covariance" in repr(q)
-    np.testing.assert_array_equal(q[1:3].covariance, q.covariance[1:3])
-
-
-@pytest.mark.parametrize(
-    ("changed", "sentence"),
-    [
-        ({"precision_factor": None}, "the pair of `precision_diagonal` and"),
-        ({"precision_diagonal": None}, "give one of `variance` and `covariance`"),
-        ({"variance": np.ones((4, 3))}, "give one of `variance` and `covariance`"),
-        ({"precision_diagonal": np.zeros((4, 3))}, "`precision_diagonal` must be posi"),
-        ({"precision_factor": np.ones((4, 2, 1))}, r"shape \(4, 3, 1\), got"),
-        ({"precision_diagonal": np.ones((4, 2))}, r"shape \(4, 3\), got \(4, 2\)"),
-    ],
-)
-def test_bad_low_rank_precisions_get_one_sentence(changed, sentence):
-    with pytest.raises(InputError, match=sentence):
-        GaussianPosterior(**(low_rank().to_arrays() | changed))
 
 
 @every_covariance

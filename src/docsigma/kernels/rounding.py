@@ -13,38 +13,35 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-Precision = Literal["float32", "tf32", "bf16"]
-PRECISIONS: tuple[Precision, ...] = ("float32", "tf32", "bf16")
-_current: ContextVar[Precision] = ContextVar("precision", default="float32")
+Rounding = Literal["float32", "tf32"]
+ROUNDINGS: tuple[Rounding, ...] = ("float32", "tf32")
+_current: ContextVar[Rounding] = ContextVar("rounding", default="float32")
 
 
-def precision() -> Precision:
-    """Return the precision in force; it matters on a GPU only."""
+def rounding() -> Rounding:
+    """Return the rounding in force; it matters on a GPU only."""
     return _current.get()
 
 
-# Relative rounding of an operand of a product.
-_ROUNDING = {"tf32": 2.0**-11, "bf16": 2.0**-8}
-
-
-def rounding_of(result: Tensor) -> float:
+def relative_rounding(result: Tensor) -> float:
     """Return how far a log of sums of products may be off, as a part of their size."""
     own: float = 8 * torch.finfo(result.dtype).eps
-    if result.is_cuda and result.dtype == torch.float32:
-        return max(own, _ROUNDING.get(precision(), 0.0))
+    if result.is_cuda and result.dtype == torch.float32 and rounding() == "tf32":
+        # TF32 keeps ten bits of an operand.
+        return max(own, 2.0**-11)
     return own
 
 
 @contextlib.contextmanager
-def use_precision(name: Precision) -> Iterator[None]:
+def use_rounding(name: Rounding) -> Iterator[None]:
     """Round the operands of products on a GPU to `name` inside the block.
 
     Examples
     --------
-    >>> with use_precision("tf32"):
-    ...     precision()
+    >>> with use_rounding("tf32"):
+    ...     rounding()
     'tf32'
-    >>> precision()
+    >>> rounding()
     'float32'
     """
     token = _current.set(name)

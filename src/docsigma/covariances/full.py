@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from docsigma.posteriors._base import Gaussians, PosteriorFamily
+from docsigma.covariances._base import CovarianceFamily, Gaussians
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from docsigma.covariances.diagonal import DiagonalGaussians
     from docsigma.kernels import SoftmaxMoments
-    from docsigma.posteriors.diagonal import DiagonalGaussians
     from docsigma.priors import PriorTensors
 
 
@@ -110,11 +110,11 @@ class FullGaussians(Gaussians):
         }
 
 
-class Full(PosteriorFamily):
+class Full(CovarianceFamily):
     """One covariance matrix per document.
 
     The bound is nearly the evidence. In 100 dimensions it takes 13 times as long as
-    that of diagonal covariances (:mod:`docsigma.estep.covariances`), in more dimensions
+    that of diagonal covariances (:mod:`docsigma.estep.full`), in more dimensions
     longer: for the documents one cares about. Training with it takes a table of
     K (K + 1) numbers per word, and is for few components.
     """

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from docsigma._array_checks import check_all, check_shape, floats
-from docsigma._low_rank import LowRankPrecision
 from docsigma._tensors import read_tensors, write_tensors
 from docsigma.exceptions import InputError
-from docsigma.gaussian_prior import GaussianPrior
+from docsigma.posterior.gaussian_prior import GaussianPrior
 
 Array = NDArray[np.floating[Any]]
 Value = TypeVar("Value")
@@ -23,9 +22,8 @@ KIND = "gaussian-posterior"
 class GaussianPosterior:
     r"""One Gaussian per document: :math:`q(w_d) = N(\nu_d, \Sigma_d)`.
 
-    The covariance is diagonal (give `variance`), full (give `covariance`) or low-rank
-    (give `precision_diagonal` and `precision_factor`, the D and U of
-    :math:`\Sigma^{-1} = D + U U^T`). The object is immutable; slicing gives a new one.
+    The covariance is diagonal (give `variance`) or full (give `covariance`). The object
+    is immutable; slicing gives a new one.
     The prior and the numbers of tokens go wherever the Gaussians go: into slices,
     joined posteriors and files.
 
@@ -38,9 +36,6 @@ class GaussianPosterior:
     covariance : array, default=None
         Full covariances, of shape (n_documents, n_components, n_components), instead
         of `variance`.
-    precision_diagonal, precision_factor : arrays, default=None
-        Low-rank precisions, of shapes (n_documents, n_components) and (n_documents,
-        n_components, rank), instead of `variance`.
     prior : GaussianPrior, default=None
         The prior the posteriors were made under, None if unknown.
     n_tokens : array of shape (n_documents,), default=None
@@ -53,10 +48,7 @@ class GaussianPosterior:
     mean, variance, log_std : arrays of shape (n_documents, n_components)
         Means, variances of each dimension, half the log of the latter.
     covariance : array or None
-        The covariance matrices, None for a diagonal posterior. Those of a low-rank one
-        are made when asked for.
-    precision_diagonal, precision_factor : arrays or None
-        As given, None if the posterior is not low-rank.
+        The covariance matrices, None for a diagonal posterior.
     total_variance : array of shape (n_documents,)
         Trace of the covariance: one number that says how unsure we are.
     prior : GaussianPrior or None
@@ -89,36 +81,20 @@ class GaussianPosterior:
         variance: ArrayLike | None = None,
         *,
         covariance: ArrayLike | None = None,
-        precision_diagonal: ArrayLike | None = None,
-        precision_factor: ArrayLike | None = None,
         prior: GaussianPrior | None = None,
         n_tokens: ArrayLike | None = None,
         model_digest: str | None = None,
     ) -> None:
         self.mean: Array = floats("mean", mean, 2)
-        given = (variance, covariance, precision_diagonal)
-        one = sum(array is not None for array in given) == 1
-        if not one or (precision_diagonal is None) != (precision_factor is None):
-            raise InputError(
-                "give one of `variance` and `covariance`, not both, or the pair of "
-                "`precision_diagonal` and `precision_factor` instead"
-            )
-        self._covariance: Array | None = None
-        self._low_rank: LowRankPrecision | None = None
-        self.precision_diagonal: Array | None = None
-        self.precision_factor: Array | None = None
+        if (variance is None) == (covariance is None):
+            raise InputError("give one of `variance` and `covariance`, not both")
+        self.covariance: Array | None = None
         self.variance: Array
         if covariance is not None:
-            self._covariance = floats("covariance", covariance, 3)
+            self.covariance = floats("covariance", covariance, 3)
             shape = (*self.mean.shape, self.n_components)
-            check_shape("covariance", self._covariance, shape)
-            self.variance = np.diagonal(self._covariance, axis1=1, axis2=2).copy()
-        elif precision_diagonal is not None and precision_factor is not None:
-            shape = self.mean.shape
-            low = LowRankPrecision(precision_diagonal, precision_factor, shape)
-            self._low_rank = low
-            self.precision_diagonal, self.precision_factor = low.diagonal, low.factor
-            self.variance = low.variance().astype(low.diagonal.dtype)
+            check_shape("covariance", self.covariance, shape)
+            self.variance = np.diagonal(self.covariance, axis1=1, axis2=2).copy()
         elif variance is not None:
             self.variance = floats("variance", variance, 2)
             check_shape("variance", self.variance, self.mean.shape)
@@ -161,11 +137,8 @@ class GaussianPosterior:
     def _rows(self, *, full: bool = False) -> dict[str, Any]:
         """Return the arrays with one row per document, by their arguments' names."""
         arrays = {"mean": self.mean}
-        if full or self._covariance is not None:
+        if full or self.covariance is not None:
             arrays["covariance"] = self._full_covariance()
-        elif self._low_rank is not None:
-            arrays["precision_diagonal"] = self._low_rank.diagonal
-            arrays["precision_factor"] = self._low_rank.factor
         else:
             arrays["variance"] = self.variance
         if self.n_tokens is not None:
@@ -179,16 +152,7 @@ class GaussianPosterior:
 
     @property
     def _form(self) -> str:
-        if self._low_rank is not None:
-            return f"rank-{self._low_rank.rank}"
-        return "diagonal" if self._covariance is None else "full"
-
-    @property
-    def covariance(self) -> Array | None:
-        """The covariance matrices; None where only the diagonals are not zero."""
-        if self._low_rank is None:
-            return self._covariance
-        return self._low_rank.covariance().astype(self.mean.dtype)
+        return "diagonal" if self.covariance is None else "full"
 
     @property
     def log_std(self) -> Array:
@@ -201,11 +165,9 @@ class GaussianPosterior:
         return np.asarray(self.variance.sum(axis=1))
 
     def _log_determinant(self) -> Array:
-        if self._low_rank is not None:
-            return self._low_rank.log_determinant()
-        if self._covariance is None:
+        if self.covariance is None:
             return np.asarray(np.log(self.variance.astype(np.float64)).sum(axis=1))
-        return np.asarray(np.linalg.slogdet(self._covariance.astype(np.float64))[1])
+        return np.asarray(np.linalg.slogdet(self.covariance.astype(np.float64))[1])
 
     def replace(
         self, *, prior: GaussianPrior | None = None, n_tokens: ArrayLike | None = None
@@ -312,7 +274,7 @@ class GaussianPosterior:
     def concatenate(cls, parts: Sequence[GaussianPosterior]) -> GaussianPosterior:
         """Join posteriors, one set of documents after the other.
 
-        Covariances of different forms or ranks become full ones. Priors must be equal.
+        Covariances of different forms become full ones. Priors must be equal.
         The result has a prior, and numbers of tokens, if all of
         `parts` have, and the digest of a model that made all of them.
         """
@@ -381,10 +343,8 @@ class GaussianPosterior:
         return GaussianPosterior(mean + prior.mean, **pooled)
 
     def _full_covariance(self) -> Array:
-        if self._covariance is not None:
-            return self._covariance
-        if self._low_rank is not None:
-            return self._low_rank.covariance()
+        if self.covariance is not None:
+            return self.covariance
         return self.variance[:, :, None] * np.eye(self.n_components)
 
     def to_arrays(self) -> dict[str, Array]:
@@ -418,8 +378,6 @@ class GaussianPosterior:
             arrays["mean"],
             arrays.get("variance"),
             covariance=arrays.get("covariance"),
-            precision_diagonal=arrays.get("precision_diagonal"),
-            precision_factor=arrays.get("precision_factor"),
             prior=prior,
             n_tokens=arrays.get("n_tokens"),
             model_digest=model_digest,

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from docsigma.covariances import Diagonal, DiagonalGaussians
 from docsigma.estep import infer
-from docsigma.evidence import estimate_evidence
 from docsigma.exceptions import InputError
-from docsigma.posteriors import Diagonal, DiagonalGaussians
+from docsigma.marginal_likelihood import estimate_marginal_likelihood
 from toy import toy
 
 GRID = {1: 4001, 2: 401}
@@ -22,7 +22,7 @@ def optimised(problem):
 
 
 def evidence(problem, q, estimator, n_draws=4000, seed=0):
-    return estimate_evidence(
+    return estimate_marginal_likelihood(
         problem.counts,
         q,
         problem.model,

@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from docsigma.covariances import Diagonal, DiagonalGaussians
+from docsigma.covariances.full import safe_precision
 from docsigma.estep.newton import Inferred, infer
-from docsigma.estep.settings import CovarianceSettings
+from docsigma.estep.settings import FullSettings
 from docsigma.kernels import SoftmaxWords, Workspace, second_moments, softmax_moments
 from docsigma.objective import document_bound, kl_divergence
-from docsigma.posteriors import Diagonal, DiagonalGaussians
-from docsigma.posteriors.full import safe_precision
 from docsigma.random import Stream, antithetic_normals, generator
 
 if TYPE_CHECKING:
+    from docsigma.covariances import Full, Gaussians
     from docsigma.kernels import CountTensor
     from docsigma.likelihoods import DocumentLikelihood
     from docsigma.objective import Model
-    from docsigma.posteriors import Full, Gaussians
     from docsigma.priors import PriorTensors
 
 
-def infer_covariances(
+def infer_full(
     counts: CountTensor,
     model: Model,
     family: Full,
     *,
     max_iter: int = 200,
     tol: float = 0.04,
-    settings: CovarianceSettings | None = None,
+    settings: FullSettings | None = None,
 ) -> Inferred:
-    r"""Maximise the bound of each document over full or low-rank covariances.
+    r"""Maximise the bound of each document over full covariances.
 
     The bound is :func:`~docsigma.objective.document_bound` with the expectation over q
     taken as the mean over R fixed antithetic draws. By the theorems of Bonnet and Price
@@ -60,21 +60,21 @@ def infer_covariances(
     model : Model
         Words, likelihood and prior.
     family : Full
-        The full family, or one that is made from its matrices.
+        The full family, or another that is made from its matrices.
     max_iter : int, default=200
         Passes over all words at the most, to the diagonal optimum and from there.
     tol : float, default=0.04
         A document is done when the next step would move its mean by less than `tol`
         standard deviations, and the last one changed the precisions of the dimensions
         by less than `tol` of themselves, both in the root mean square.
-    settings : CovarianceSettings, default=None
+    settings : FullSettings, default=None
         How many draws, and how many documents at once.
 
     Returns
     -------
     Inferred
     """
-    settings = settings or CovarianceSettings()
+    settings = settings or FullSettings()
     start = infer(counts, model, Diagonal(), max_iter=max_iter, tol=tol)
     assert isinstance(start.posterior, DiagonalGaussians)
     found = Inferred(
@@ -192,7 +192,7 @@ class _Climb:
         self.n_iter = torch.ones_like(self.current.value, dtype=torch.int64)
         self.done = self.n_iter < 0
 
-    def run(self, settings: CovarianceSettings, max_iter: int, tol: float) -> None:
+    def run(self, settings: FullSettings, max_iter: int, tol: float) -> None:
         """Step until every document is done, or cannot rise."""
         for _ in range(min(settings.max_steps, max_iter)):
             rows = torch.nonzero(~self.done)[:, 0]
@@ -200,7 +200,7 @@ class _Climb:
                 return
             self._step(rows, settings, tol)
 
-    def _step(self, rows: Tensor, settings: CovarianceSettings, tol: float) -> None:
+    def _step(self, rows: Tensor, settings: FullSettings, tol: float) -> None:
         here, prior = self.current[rows], self.words.model.prior
         information = self.words.information(here)
         move, _ = _newton(here, prior, information)

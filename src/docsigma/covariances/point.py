@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
-from docsigma.posteriors._base import Gaussians, PosteriorFamily
+from docsigma.covariances._base import CovarianceFamily, Gaussians
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,7 +99,7 @@ class Points(Gaussians):
         return {"mean": self.mean.cpu().numpy()}
 
 
-class Point(PosteriorFamily):
+class Point(CovarianceFamily):
     """No variance at all: the most probable point of each document."""
 
     second_moments: ClassVar[bool] = True

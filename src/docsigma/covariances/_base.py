@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from docsigma._part import Part
+from docsigma._base import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ class Gaussians(ABC):
 
     @property
     @abstractmethod
-    def family(self) -> PosteriorFamily:
+    def family(self) -> CovarianceFamily:
         """What may hold these."""
 
     @property
@@ -120,7 +120,7 @@ def _column(values: Tensor, like: Tensor) -> Tensor:
     return values if like.ndim == 2 else values[..., None]
 
 
-class PosteriorFamily(Part):
+class CovarianceFamily(Part):
     """What covariances posteriors may have, and how the E-step finds them."""
 
     # Whether the primitive must return second moments too.

@@ -12,7 +12,7 @@ import numpy as np
 
 import docsigma
 from docsigma.covariances import Diagonal
-from docsigma.estep import infer, short_documents
+from docsigma.estep import infer
 from docsigma.kernels import CountTensor
 from toy import toy
 
@@ -63,17 +63,15 @@ def test_e_step_runs_the_files_on_the_page() -> None:
 
     assert bool(found.converged.all())
     assert int(found.n_iter.max()) < 12
-    # It is asked about every document, and finds at once that none is short.
-    assert ran.pop("estep/short_documents.py") == {short_documents.refine.__name__}
     files = {name for name in ran if not name.endswith("__init__.py")}
     assert files - BELOW_THE_PRIMITIVE - CONTRACTS <= set(listed())
     # The first file of the list calls `infer`; all others are needed.
     assert set(listed()[1:]) <= files
 
 
-def test_page_lists_at_most_nine_files_that_exist() -> None:
+def test_page_lists_files_that_exist() -> None:
     names = listed()
-    assert 0 < len(names) <= 9
+    assert names
     assert [name for name in names if not (PACKAGE / name).is_file()] == []
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
+    from docsigma.covariances import FullGaussians
     from docsigma.kernels import CountTensor
     from docsigma.priors import PriorTensors
 
@@ -84,6 +85,40 @@ def own_trace(counts: CountTensor, norms: Tensor, projected: Tensor) -> Tensor:
     return trace.clamp_(min=0)
 
 
+class Curvature(Protocol):
+    """What a Newton step divides by: one matrix per document."""
+
+    def times(self, vectors: Tensor) -> Tensor:
+        """Multiply one vector per document by its matrix."""
+
+    def solve(self, vectors: Tensor) -> Tensor:
+        """Solve for one vector per document."""
+
+    def size(self, step: Tensor, gradient: Tensor, precision: Tensor) -> Tensor:
+        """Return the length of a solution in standard deviations, of shape (n,)."""
+
+
+class PosteriorCurvature:
+    """The precision of posteriors with full covariances."""
+
+    def __init__(self, q: FullGaussians) -> None:
+        self._factor = q.factor
+
+    def times(self, vectors: Tensor) -> Tensor:
+        """Multiply one vector per document by its matrix."""
+        result: Tensor = torch.cholesky_solve(vectors[:, :, None], self._factor)
+        return result[:, :, 0]
+
+    def solve(self, vectors: Tensor) -> Tensor:
+        """Solve for one vector per document."""
+        white = self._factor.mT @ vectors[:, :, None]
+        return (self._factor @ white)[:, :, 0]
+
+    def size(self, step: Tensor, gradient: Tensor, precision: Tensor) -> Tensor:  # noqa: ARG002
+        """Return the length of a solution in standard deviations, of shape (n,)."""
+        return (step * gradient).mean(dim=1).clamp(min=0).sqrt()
+
+
 class WordCurvature:
     r"""A model of :math:`\Lambda + N\,\mathrm{Cov}_\theta(t)`, one matrix per document.
 
@@ -141,6 +176,10 @@ class WordCurvature:
         result: Tensor = self._prior.times(vectors)
         shared = vectors @ self._basis.covariance
         return result + self._own * own + self._shared * shared
+
+    def size(self, step: Tensor, gradient: Tensor, precision: Tensor) -> Tensor:  # noqa: ARG002
+        """Return the length of a solution in standard deviations, of shape (n,)."""
+        return (step.square() * precision).mean(dim=1).sqrt()
 
     def solve(self, vectors: Tensor, n_iter: int = 2) -> Tensor:
         """Solve roughly for one vector per document, by conjugate gradients.

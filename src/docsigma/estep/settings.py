@@ -38,15 +38,9 @@ class NewtonSettings:
     # A document that misses the tolerance by up to this part of it is nearly done: its
     # answer there fades into the next, so that none jumps where rounding decides.
     ramp: float = 0.1
-    # What the centre of the bound has to gain counts this much for convergence.
-    centre_weight: float = 1.0
     # Documents still open at this pass converge slowly: from then on steps are
     # extrapolated from the last ones.
     patience: int = 12
-    # Those still open at this pass get exact second derivatives.
-    exact_from: int = 40
-    # But in so many dimensions at the most: such a step costs as much as K / 2 passes.
-    exact_components: int = 32
     # A block is cut down to its open documents when they are fewer than this part.
     alive: float = 0.7
     # From a vocabulary this large, the first steps see the frequent words only.
@@ -55,27 +49,6 @@ class NewtonSettings:
     frequent_steps: int = 5
     # The frequent words: one in so many. They hold most of the tokens.
     frequent_part: int = 4
-    # Up to this many tokens the deterministic bound may be loose, and where few
-    # directions hold the uncertainty draws finish the document.
-    few_tokens: int = 6
-
-
-@dataclass(frozen=True)
-class RefineSettings:
-    """When and how draws finish a document."""
-
-    # Part of the bound that draws must promise, by `looseness`, before they are made.
-    worth_trying: float = 0.002
-    # Draws to climb on; where other draws disagree, the second number.
-    n_draws: tuple[int, ...] = (32, 256)
-    # Part of the bound by which the draws to climb on and other draws may disagree.
-    noise: float = 0.01
-    # Most steps.
-    max_iter: int = 40
-    # A gain on other draws, as a part of the bound, that is no accident.
-    worth_keeping: float = 0.001
-    # Points at once.
-    points: int = 1024
 
 
 @dataclass(frozen=True)
@@ -89,12 +62,8 @@ class FullSettings:
     coordinates: int = 1024
     # But never more draws than this.
     most_draws: int = 256
-    # Most steps; two are the rule.
-    max_steps: int = 10
-    # A step that lowers the bound is halved this often; then the document stays.
-    halvings: int = 3
-    # Longest step, in standard deviations of the prior.
-    reach: float = 3.0
+    # Most passes; three are the rule.
+    max_iter: int = 10
     # Matrices and draws of the documents at work, in bytes.
     memory: int = 2**30
 

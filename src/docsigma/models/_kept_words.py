@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from docsigma.estep.newton import Evaluator
+from docsigma.estep.evaluator import Evaluator
 from docsigma.estep.settings import NewtonSettings
 
 if TYPE_CHECKING:

@@ -1,0 +1,46 @@
+"""Two versions of docsigma beside each other: run one, and load what another saved."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+
+def run_version(source: Path, script: str, *arguments: object) -> Any:
+    """Run a script in a process that imports docsigma from `source`.
+
+    Return the JSON of the last line it prints.
+    """
+    paths = [source.resolve(), source.resolve().parent / "paper" / "src"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
+    environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    done = subprocess.run(
+        [sys.executable, script, *map(str, arguments)],
+        env=environment,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def load_saved(folder: Path) -> Any:
+    """Load a model that any version saved: parameters not known here are left out."""
+    from docsigma import BayesianSMM
+
+    known = inspect.signature(BayesianSMM).parameters
+    with tempfile.TemporaryDirectory() as name:
+        copy = Path(name) / "model"
+        shutil.copytree(folder, copy)
+        config = json.loads((copy / "config.json").read_text("utf-8"))
+        given = config["parameters"]
+        config["parameters"] = {k: v for k, v in given.items() if k in known}
+        (copy / "config.json").write_text(json.dumps(config), "utf-8")
+        return BayesianSMM.load(copy)

@@ -1,0 +1,124 @@
+"""The bound as the Newton loop sees it: its value, its slope and its curvature."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from docsigma.estep.curvature import LoadingsBasis, WordCurvature
+from docsigma.kernels import SoftmaxWords
+from docsigma.objective import ExpectedLse, document_bound, kl_divergence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from docsigma.covariances import CovarianceFamily, Gaussians
+    from docsigma.estep.curvature import Curvature
+    from docsigma.estep.settings import NewtonSettings
+    from docsigma.estep.state import State
+    from docsigma.likelihoods import DocumentLikelihood
+    from docsigma.objective import LseTerms, Model
+
+    Lse = Callable[[Gaussians, Tensor], LseTerms]
+
+
+class Evaluation(NamedTuple):
+    """The bound of some documents at one point each."""
+
+    value: Tensor  # (n,), float64
+    gradient: Tensor  # (n, K): in the mean
+    information: Tensor  # n Cov(t) in the form the family keeps it
+    centre: Tensor  # (n, K): where the bound on the log-sum-exp is best centred
+    tokens: Tensor  # (n, 1): sums of the effective counts
+
+
+class Evaluator:
+    """The deterministic bound under the words of one model.
+
+    Parameters
+    ----------
+    model : Model
+        Words, likelihood and prior.
+    family : CovarianceFamily
+        Which covariances a posterior may have.
+    settings : NewtonSettings
+        How the loop steps.
+    expected_lse : callable, default=None
+        What stands in place of :class:`~docsigma.objective.ExpectedLse`.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        family: CovarianceFamily,
+        settings: NewtonSettings,
+        expected_lse: Lse | None = None,
+    ) -> None:
+        self.model, self.family, self.settings = model, family, settings
+        self.basis = LoadingsBasis(model.loadings, model.bias, model.prior)
+        whole = ExpectedLse(model, family)
+        self.expected_lse: Lse = expected_lse or whole
+        self.frequent: Lse | None = None
+        # On a GPU more passes over fewer words save nothing: launches take the time.
+        if len(model.bias) >= settings.large_vocabulary and model.bias.is_cpu:
+            self.frequent = _frequent(whole, settings.frequent_part)
+
+    @cached_property
+    def squares(self) -> Tensor:
+        """Squares of the loadings."""
+        return self.model.loadings * self.model.loadings
+
+    def evaluate(
+        self,
+        likelihood: DocumentLikelihood,
+        q: Gaussians,
+        centre: Tensor,
+        *,
+        frequent: bool = False,
+    ) -> Evaluation:
+        """Evaluate the bound at `q`, or that over frequent words."""
+        expected_lse = self.expected_lse
+        if frequent:
+            assert self.frequent is not None
+            expected_lse = self.frequent
+        lse = expected_lse(q, centre)
+        terms = likelihood.at(q.mean, lse.value)
+        prior, tokens = self.model.prior, terms.tokens[:, None]
+        gradient = terms.linear_gradient - tokens * lse.gradient
+        weight = tokens if lse.spread.ndim == 2 else tokens[:, :, None]
+        return Evaluation(
+            document_bound(terms.value, kl_divergence(q, prior)),
+            gradient - prior.penalty_gradient(q.mean),
+            weight * lse.spread,
+            lse.first,
+            tokens,
+        )
+
+    def curvature(self, state: State, target: Gaussians) -> Curvature:  # noqa: ARG002
+        """Return what a Newton step divides by, known without a pass over the words."""
+        return WordCurvature(
+            state.likelihood.counts,
+            state.likelihood.loadings,
+            self.basis,
+            self.model.prior,
+            state.likelihood.projected,
+            state.own_trace,
+            state.trace,
+        )
+
+
+def _frequent(whole: ExpectedLse, part: int) -> ExpectedLse:
+    """Return the bound over frequent words and one that stands for all others."""
+    features, bias = whole.words.loadings, whole.words.bias
+    order = bias.argsort(descending=True, stable=True)
+    frequent, rare = order.tensor_split([len(order) // part])
+    mean = bias[rare].double().softmax(dim=0) @ features[rare].double()
+    together = bias[rare].logsumexp(dim=0, keepdim=True)
+    some = SoftmaxWords(
+        torch.cat([features[frequent], mean[None].to(features)]),
+        torch.cat([bias[frequent], together]),
+    )
+    return whole.with_words(some)

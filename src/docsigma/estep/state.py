@@ -1,0 +1,305 @@
+"""Documents under way in the Newton loop, and one step of all of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from docsigma.kernels.rounding import relative_rounding
+
+if TYPE_CHECKING:
+    from docsigma.covariances import Gaussians
+    from docsigma.estep.anderson import Anderson
+    from docsigma.estep.curvature import Curvature
+    from docsigma.estep.evaluator import Evaluation, Evaluator
+    from docsigma.likelihoods import DocumentLikelihood
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """What is moved: a posterior, and the centre of its bound."""
+
+    q: Gaussians
+    centre: Tensor
+
+    def towards(self, other: Iterate, step: Tensor) -> Iterate:
+        """Return the point a part `step` of the way to `other`."""
+        centre = self.centre + step * (other.centre - self.centre)
+        return Iterate(self.q.towards(other.q, step), centre)
+
+    def where(self, condition: Tensor, other: Iterate) -> Iterate:
+        """Return this point where `condition` holds, else `other`."""
+        centre = torch.where(condition, self.centre, other.centre)
+        return Iterate(self.q.where(condition, other.q), centre)
+
+    def __getitem__(self, rows: Tensor) -> Iterate:
+        return Iterate(self.q[rows], self.centre[rows])
+
+    def vector(self) -> Tensor:
+        """Return all numbers of a document in one row."""
+        tensors = [t.flatten(1) for t in self.q.tensors().values()]
+        return torch.cat([*tensors, self.centre], dim=1)
+
+    def scale(self, root: Tensor) -> Tensor:
+        """Return the units of :meth:`vector`, for roots of precisions (n, K)."""
+        n, k = root.shape
+        spread = root.new_ones(n, self.vector().shape[1] - 2 * k)
+        return torch.cat([root, spread, 1 / root], dim=1)
+
+    def moved(self, step: Tensor) -> Iterate:
+        """Return the point at `vector() + step`."""
+        moved, tensors = self.vector() + step, {}
+        for name, tensor in self.q.tensors().items():
+            size = tensor[0].numel()
+            tensors[name] = moved[:, :size].view_as(tensor)
+            moved = moved[:, size:]
+        return Iterate(self.q.like(tensors), moved)
+
+
+@dataclass
+class State:
+    """Documents under way: the best point so far, and the next to evaluate."""
+
+    likelihood: DocumentLikelihood
+    words: Evaluator
+    index: Tensor
+    open: Tensor
+    stuck: Tensor
+    # Weight of the next answer relative to the previous ones: less than one where the
+    # document was nearly done, so that answers do not jump where rounding decides that.
+    weight: Tensor
+    # The bound at `current`, and the gradient of its mean there.
+    value: Tensor
+    gradient: Tensor
+    # Part of the way from `current` to `proposal` to evaluate next.
+    step_size: Tensor
+    # Tokens times the trace of the covariance of t, and that of the document's words.
+    trace: Tensor
+    own_trace: Tensor
+    # How far rounding may move the mean, in standard deviations.
+    blur: Tensor
+    current: Iterate
+    proposal: Iterate
+    # The plain step, where `proposal` is an extrapolated one that may fail.
+    plain: Iterate | None = None
+    memory: Anderson | None = None
+    curvature: Curvature | None = None
+
+    @classmethod
+    def start_at(
+        cls,
+        likelihood: DocumentLikelihood,
+        words: Evaluator,
+        q: Gaussians,
+        own_trace: Tensor,
+    ) -> State:
+        """Begin at given posteriors."""
+        counts, projected = likelihood.counts, likelihood.projected
+        n, device = len(counts), projected.device
+        tokens = counts.n_tokens[:, None]
+        at = Iterate(q, words.basis.mean.expand_as(q.mean))
+        return cls(
+            likelihood=likelihood,
+            words=words,
+            index=torch.arange(n, device=device),
+            open=torch.ones(n, dtype=torch.bool, device=device),
+            stuck=torch.zeros(n, dtype=torch.bool, device=device),
+            weight=torch.ones_like(tokens),
+            value=torch.full((n,), -math.inf, dtype=torch.float64, device=device),
+            gradient=torch.zeros_like(projected),
+            step_size=torch.ones_like(tokens),
+            trace=torch.zeros_like(tokens),
+            own_trace=own_trace,
+            blur=torch.zeros_like(tokens[:, 0]),
+            current=at,
+            proposal=at,
+        )
+
+    @classmethod
+    def begin(cls, likelihood: DocumentLikelihood, words: Evaluator) -> State:
+        """Begin at the prior's mean, one Newton step ahead."""
+        model, family, basis = words.model, words.family, words.basis
+        counts, projected = likelihood.counts, likelihood.projected
+        tokens = counts.n_tokens[:, None]
+        squares = counts.project(words.squares)
+        own = squares - projected * projected / tokens.clamp(min=1)
+        own = own.clamp_(min=0)
+        # Between the corpus's spread and the document's own.
+        information = 0.5 * own + 0.5 * tokens * basis.variance
+        start = model.prior.start(projected)
+        q = family.with_information(
+            start, model.prior, family.from_diagonal(information)
+        )
+        state = cls.start_at(likelihood, words, q, own.sum(dim=1, keepdim=True))
+        state.trace = information.sum(dim=1, keepdim=True)
+        # At w = 0 the probabilities are the uni-gram: the first step needs no pass.
+        gradient = projected - tokens * basis.mean
+        state.curvature = words.curvature(state, q)
+        step = words.settings.damping * state.curvature.solve(gradient)
+        state.proposal = Iterate(
+            q.with_mean(start + state._reachable(step)), state.current.centre
+        )
+        if words.frequent is not None:
+            for _ in range(words.settings.frequent_steps):
+                state.step(0.0, frequent=True)
+            # The bound over frequent words is not comparable with the whole.
+            state.value = torch.full_like(state.value, -math.inf)
+            state.stuck = torch.zeros_like(state.stuck)
+            state.weight = torch.ones_like(state.weight)
+        return state
+
+    def _reachable(self, step: Tensor) -> Tensor:
+        longest = step.abs().amax(dim=1, keepdim=True)
+        reach = self.words.settings.reach * self.words.model.prior.scale
+        shorter: Tensor = step * (reach / longest).clamp(max=1.0)
+        return shorter
+
+    def step(self, tol: float, *, frequent: bool = False) -> Tensor:
+        """Evaluate the next point; return which documents are done."""
+        words, prior = self.words, self.words.model.prior
+        trial = self.current.towards(self.proposal, self.step_size)
+        seen = words.evaluate(self.likelihood, trial.q, trial.centre, frequent=frequent)
+        rose = self._rose(trial, seen)
+        self._shorten(rose)
+
+        target = self._target(trial, seen)
+        precision = target.precision
+        trace = (precision - prior.diagonal).sum(dim=1, keepdim=True)
+        self.trace = torch.where(rose[:, None], trace, self.trace)
+        self.curvature = words.curvature(self, target)
+        newton = self.curvature.solve(seen.gradient)
+        move = self._reachable(self._length(trial, seen.gradient) * newton)
+        proposal = Iterate(target.with_mean(trial.q.mean + move), seen.centre)
+
+        size = self.curvature.size(newton, seen.gradient, precision)
+        change = (target.log_precision - trial.q.log_precision).square()
+        # The centre is weighted by what it could gain; it lags one pass.
+        away = (seen.centre - trial.centre).square() * seen.tokens / precision
+        self._accept(trial, seen, proposal, precision, rose)
+        to_go = torch.maximum(size, (change + away).mean(dim=1).sqrt())
+        # A sum of loadings is off by this part of itself, and a gradient by N times it.
+        moved = (seen.centre.square() / precision).mean(dim=1).sqrt()
+        self.blur = relative_rounding(precision) * seen.tokens[:, 0] * moved
+        # Extrapolated steps come and go: with them, a document is done or is not.
+        ramp = 0.0 if self.memory is not None else self.words.settings.ramp * tol
+        ramp = max(ramp, torch.finfo(to_go.dtype).tiny)
+        weight = torch.where(rose, ((to_go - tol) / ramp).clamp(0, 1), 1.0)
+        self.weight = torch.minimum(self.weight, weight[:, None])
+        return rose & (to_go < tol)
+
+    def sharp(self, tol: float) -> Tensor:
+        """Return which documents rounding moves by less than the tolerance."""
+        return self.blur < tol
+
+    def answer(self) -> Gaussians:
+        """Return the posteriors as they stand.
+
+        The covariance that is stationary at the current point is a step ahead of the
+        current one, and documents that are nearly done get the small step of their mean
+        too: neither needs a pass. Extrapolated points may mislead: from them on means
+        stay, and only documents that are nearly done get the covariance.
+        """
+        ahead = self.proposal.q if self.plain is None else self.plain.q
+        # A step that was just undone is not the one ahead.
+        near = (self.weight < 1) & (self.step_size == 1)
+        current = self.current.q
+        best = ahead.with_mean(current.mean)
+        if self.memory is None:
+            return current.where(self.stuck[:, None], ahead.where(near, best))
+        return best.where(near, current)
+
+    def _rose(self, trial: Iterate, seen: Evaluation) -> Tensor:
+        """Return whose bound is higher at `trial`, whatever the rounding.
+
+        A bound of thousands of nats does not tell a change of a thousandth: rounding,
+        and with it the documents beside, would decide. The slopes at both ends of the
+        step do tell: to the second order the bound rises by the mean of the two.
+        """
+        tokens = self.likelihood.counts.n_tokens.double()
+        rounding = relative_rounding(seen.gradient) * tokens
+        gained = seen.value - self.value
+        if self.memory is not None:
+            # Extrapolated steps move more than the mean: only the bound can tell.
+            return gained >= -rounding
+        moved = trial.q.mean - self.current.q.mean
+        before = (self.gradient * moved).sum(dim=1)
+        after = (seen.gradient * moved).sum(dim=1)
+        settings = self.words.settings
+        unclear = (settings.unclear * before.double()).clamp(0, settings.most_unclear)
+        unclear = unclear + settings.rounding * rounding
+        # From nowhere, as at the first pass, everything is a gain.
+        return (gained > unclear) | ((gained >= -unclear) & (after >= -before))
+
+    def _shorten(self, rose: Tensor) -> None:
+        """Halve the steps of documents whose bound fell."""
+        column = rose[:, None]
+        if self.plain is not None:
+            # A failed extrapolation falls back to the plain step.
+            failed = ~column & (self.step_size == 1.0)
+            self.proposal = self.plain.where(failed, self.proposal)
+        self.step_size = torch.where(column, 1.0, 0.5 * self.step_size)
+        shortest = self.words.settings.shortest_step
+        self.stuck = ~rose & (self.step_size[:, 0] < shortest)
+
+    def _target(self, trial: Iterate, seen: Evaluation) -> Gaussians:
+        """Return the covariances that are stationary at these probabilities."""
+        family, information = self.words.family, seen.information
+        if self.memory is not None:
+            # An extrapolated centre may be off: this is the derivative at any centre.
+            off = seen.tokens * (seen.centre - trial.centre).square()
+            information = information + family.from_diagonal(off)
+        return family.with_information(
+            trial.q.mean, self.words.model.prior, information
+        )
+
+    def _accept(
+        self,
+        trial: Iterate,
+        seen: Evaluation,
+        proposal: Iterate,
+        precision: Tensor,
+        rose: Tensor,
+    ) -> None:
+        """Go on from `trial` where the bound rose."""
+        better = rose[:, None]
+        self.current = trial.where(better, self.current)
+        self.gradient = torch.where(better, seen.gradient, self.gradient)
+        self.value = torch.where(rose, seen.value, self.value)
+        if self.memory is not None:
+            before = proposal if self.plain is None else self.plain
+            self.plain = proposal.where(better, before)
+            # In standard deviations, for the least squares to weigh alike.
+            scale = trial.scale(precision.sqrt())
+            point = trial.vector()
+            step = scale * (proposal.vector() - point)
+            step = self.memory.extrapolate(scale * point, step, rose)
+            proposal = trial.moved(step / scale)
+        self.proposal = proposal.where(better, self.proposal)
+
+    def _length(self, trial: Iterate, gradient: Tensor) -> Tensor:
+        """Return the part of a Newton step to go, from the curvature just seen."""
+        assert self.curvature is not None
+        settings = self.words.settings
+        moved = trial.q.mean - self.current.q.mean
+        bend = (moved * (self.gradient - gradient)).sum(dim=1, keepdim=True)
+        expected = (moved * self.curvature.times(moved)).sum(dim=1, keepdim=True)
+        known = (bend > 0) & (self.value > -math.inf)[:, None]
+        ratio: Tensor = expected / torch.where(known, bend, 1.0)
+        ratio = ratio.clamp(settings.shortest_length, settings.longest_length)
+        return torch.where(known, settings.caution * ratio, settings.damping)
+
+    def compact(self) -> State:
+        """Keep the documents under way only."""
+        keep = self.open
+        kept = {
+            field.name: getattr(self, field.name)[keep]
+            for field in fields(self)
+            if field.name not in ("likelihood", "words", "curvature")
+            and getattr(self, field.name) is not None
+        }
+        likelihood = self.likelihood.select(torch.nonzero(keep)[:, 0])
+        return replace(self, likelihood=likelihood, curvature=None, **kept)

@@ -142,7 +142,7 @@ def test_documentation_shows_the_results(
     shown = macros.table("peers")
     assert "| lsa |" in shown
     assert "skipped" in shown
-    assert "tokens a document" in macros.table("growth")
+    assert "tokens per document" in macros.table("growth")
     assert "Not run" in macros.table("gpu")
 
 

@@ -34,12 +34,16 @@ RAW = (
     "```",
 )
 REMOTE = ("https://cdn", "unpkg", "fonts.g")
-FENCE = re.compile(r"^( *)```(\w+)(?: run)?\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^( *)```(\w+)( run)?\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks(page: Path, *languages: str) -> list[str]:
-    found = FENCE.findall(page.read_text("utf-8"))
-    return [textwrap.dedent(body) for _, name, body in found if name in languages]
+def blocks(page: Path, *languages: str, run: bool | None = None) -> list[str]:
+    """Return the blocks of a page; those that the build runs, does not run, or all."""
+    return [
+        textwrap.dedent(body)
+        for _, name, is_run, body in FENCE.findall(page.read_text("utf-8"))
+        if name in languages and run in (None, bool(is_run))
+    ]
 
 
 def commands() -> list[tuple[str, list[str]]]:
@@ -74,6 +78,18 @@ def test_every_page_is_built(site: Path) -> None:
     built = {page.relative_to(site) for page in site.rglob("*.html")}
     written = {page.relative_to(DOCS).with_suffix(".html") for page in PAGES}
     assert written <= built
+
+
+def test_every_notebook_was_run_when_the_site_was_built(site: Path) -> None:
+    notebooks = sorted(DOCS.glob("notebooks/*.ipynb"))
+    assert len(notebooks) >= 3
+    for file in notebooks:
+        kept = json.loads(file.read_text("utf-8"))["cells"]
+        n_cells = sum(cell["cell_type"] == "code" for cell in kept)
+        shown = (site / "notebooks" / f"{file.stem}.html").read_text("utf-8")
+        numbers = re.findall(r"In\s*\[(\d+)\]", html.unescape(shown))
+        assert sorted(map(int, numbers)) == list(range(1, n_cells + 1)), file
+        assert "jp-OutputArea-output" in shown, file
 
 
 def test_no_raw_markup_is_shown(site: Path) -> None:
@@ -159,7 +175,7 @@ def test_page_is_laid_out_in_chromium(site: Path, tmp_path: Path, name: str) -> 
     assert seen["maths"] == page.read_text("utf-8").count("<math ")
 
 
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("width", [400, pytest.param(1280, marks=pytest.mark.release)])
 def test_no_page_is_wider_than_the_screen(site: Path, browser, width: int) -> None:
     page = browser.new_page(viewport={"width": width, "height": 900})
     for file in sorted(site.rglob("*.html")):
@@ -195,12 +211,14 @@ def test_links_of_files_outside_the_site_lead_somewhere() -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [p for p in [ROOT / "README.md", *PAGES] if blocks(p, "python")],
+    [p for p in [ROOT / "README.md", *PAGES] if blocks(p, "python", run=False)],
     ids=lambda page: page.stem,
 )
-def test_python_on_the_page_runs(
+def test_python_that_the_build_does_not_run_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # A page has one sort of block: each is run once, after those before it.
+    assert blocks(page, "python", run=True) == []
     shutil.copytree(DOCS / "examples", tmp_path, dirs_exist_ok=True)
     shutil.copytree(DOCS / "examples", tmp_path / "docs" / "examples")
     monkeypatch.chdir(tmp_path)

@@ -17,9 +17,8 @@ QUICK = {"random_state": 0, "device": "cpu"}
 
 
 @pytest.fixture(scope="module")
-def documents():
-    train = load_corpus("docstrings").train
-    return train[np.arange(0, len(train), 12)]
+def documents(docstrings):
+    return docstrings.train[np.arange(0, 892, 2)]
 
 
 @pytest.fixture(scope="module")

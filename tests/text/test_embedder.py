@@ -78,7 +78,9 @@ def test_it_works_in_a_pipeline(documents):
         DocumentEmbedder(5, output="mean_variance", **QUICK), LogisticRegression()
     )
     made.fit(documents.texts, documents.labels)
-    assert made.predict(documents.texts[:3]).shape == (3,)
+    largest = np.unique(documents.labels, return_counts=True)[1].max() / len(documents)
+    # Naming the largest class each time is right in a third of the cases.
+    assert made.score(documents.texts, documents.labels) > 1.5 * largest
 
 
 def test_a_document_without_known_words_gets_the_prior(embedder):

@@ -1,6 +1,7 @@
 # docsigma: every command sets up what it needs.
 #   make demo    fit, embed and plot the embedded corpus (a few minutes), and a page of it
-#   make test    lint, types, tests, documentation
+#   make test    lint, types and the quick tests, which build the documentation
+#   make test-release    make test, then what takes long or measures time
 #   make test-portable    numerical tests as other processors would run them
 #   make test-recipes    the recipes of docs/interchange.md, with the systems they name
 #   make load    ten minutes of mixed load on the service; wants MODEL=folder
@@ -21,13 +22,14 @@ export DOCSIGMA_DATA ?= $(abspath ../shared/data)
 endif
 
 # Tests that compare floating-point numbers, and the settings they must pass under: what
-# torch and MKL do on processors without AVX-512 or AVX2, and sums in another order.
+# torch and MKL do on processors without AVX-512 or AVX2, and sums in another order
+# (tests use one thread where nothing else is set).
 NUMERICAL := tests/kernels tests/estep tests/trainers tests/optimizers tests/parts tests/models \
 	tests/classifiers tests/metrics tests/test_marginal_likelihood.py paper/tests/models paper/tests/classifiers
 PORTABLE := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
-	MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=1
+	MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=4
 
-.PHONY: setup demo test test-portable test-recipes test-spark load lint types unit browser docs bench figures clean
+.PHONY: setup demo test test-release test-portable test-recipes test-spark load lint types unit browser docs bench figures clean
 
 setup: $(STAMP)
 
@@ -59,13 +61,18 @@ types: $(STAMP)
 browser:
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; } >/dev/null 2>&1 || true
 
+# A file stays with one of two workers: what its tests share is made once.
 unit: $(STAMP) browser
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-test: lint types unit docs
+test: lint types unit
+
+# One after the other: some measure time.
+test-release: test
+	$(BIN)/python -m pytest -m release
 
 test-portable: $(STAMP)
 	@failed=; for setting in $(PORTABLE); do \

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+# Before torch loads: workers of pytest-xdist share the cores, and processes that tests
+# start inherit it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:

@@ -4,6 +4,14 @@ import shutil
 
 import pytest
 
+from docsigma.corpora.docstrings import load_docstrings
+
+
+@pytest.fixture(scope="session")
+def docstrings():
+    """Return the docstrings of numpy alone: the whole corpus takes ten seconds."""
+    return load_docstrings(packages=["numpy"])
+
 
 @pytest.fixture(scope="session")
 def browser():

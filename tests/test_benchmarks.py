@@ -171,6 +171,7 @@ def test_documentation_shows_a_gpu_run(
     assert row in macros.table("gpu")
 
 
+@pytest.mark.release
 def test_threads_wait_as_the_benchmark_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     module = load(ROOT / "benchmarks" / "busy_neighbour.py")

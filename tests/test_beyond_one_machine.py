@@ -50,6 +50,7 @@ def test_messages_are_paid_by_more_than_one(cost_model):
     assert two == pytest.approx(one / 2 + 1e6 / 1024 * 1000 * 100 * 4 / 1e9)
 
 
+@pytest.mark.release
 def test_a_million_can_be_tried_without_a_gpu(tmp_path):
     sizes = ["--documents", "300", "--features", "60", "--components", "2"]
     out = tmp_path / "report.json"

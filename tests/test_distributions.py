@@ -83,27 +83,41 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return environment / "bin"
 
 
+def run_installed(command: list[object], folder: Path) -> str:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_what_is_released_fits_outside_the_repository(
+    installed: Path, tmp_path: Path
+) -> None:
+    where = "import docsigma; print(docsigma.__file__)"
+    found = run_installed([installed / "python", "-c", where], tmp_path)
+    assert str(installed.parent) in found
+    texts = ROOT / "docs" / "examples" / "support.csv"
+    fit = ["fit", texts, "--out", "model", "--components", "2"]
+    run_installed([installed / "docsigma", *fit], tmp_path)
+    assert (tmp_path / "model" / "README.md").is_file()
+
+
+@pytest.mark.release
 def test_what_is_released_runs_the_demo_outside_the_repository(
     installed: Path, tmp_path: Path
 ) -> None:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    for arguments in (["doctor"], ["demo", "--components", "5", "--max-iter", "1"]):
-        done = subprocess.run(
-            [installed / "docsigma", *arguments],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-    assert "Topic identification" in done.stdout
+    run_installed([installed / "docsigma", "doctor"], tmp_path)
+    demo = ["demo", "--components", "5", "--max-iter", "1"]
+    shown = run_installed([installed / "docsigma", *demo], tmp_path)
+    assert "Topic identification" in shown
     assert (tmp_path / "demo" / "model" / "README.md").is_file()
-    where = [installed / "python", "-c", "import docsigma; print(docsigma.__file__)"]
-    found = subprocess.run(
-        where, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
-    )
-    assert str(installed.parent) in found.stdout
 
 
 def test_one_version_everywhere() -> None:

@@ -1,4 +1,4 @@
-"""`make test-portable` runs tests that are there, under every setting."""
+"""The targets of the Makefile run what they say, and tests that are there."""
 
 from __future__ import annotations
 
@@ -14,19 +14,33 @@ SETTINGS = (
     "ATEN_CPU_CAPABILITY=default",
     "ATEN_CPU_CAPABILITY=avx2",
     "MKL_ENABLE_INSTRUCTIONS=SSE4_2",
-    "OMP_NUM_THREADS=1",
+    "OMP_NUM_THREADS=4",
 )
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
-def test_numerical_tests_are_run_under_every_setting():
-    shown = subprocess.run(
-        ["make", "--dry-run", "--old-file=.venv/.installed", "test-portable"],
+def commands(target):
+    return subprocess.run(
+        ["make", "--dry-run", "--old-file=.venv/.installed", target],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     ).stdout
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+def test_a_release_is_tested_by_everything_and_the_site_is_built_once():
+    quick, release = commands("test"), commands("test-release")
+    for tool in ("ruff check", "lint-imports", "mypy", "pytest -n 2"):
+        assert quick.count(tool) == 1
+    assert "mkdocs" not in quick
+    assert release.startswith(quick)
+    assert "pytest -m release" in release.removeprefix(quick)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+def test_numerical_tests_are_run_under_every_setting():
+    shown = commands("test-portable")
     assert [setting for setting in SETTINGS if setting not in shown] == []
     named = re.findall(r"(?:\bpaper/)?\btests/[\w/.]+", shown)
     assert {"tests/kernels", "paper/tests/models"} <= set(named)

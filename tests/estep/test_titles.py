@@ -31,6 +31,7 @@ def seconds(model, counts):
     return time.process_time() - started
 
 
+@pytest.mark.release
 def test_titles_embed_as_fast_as_long_documents(titles, model):
     """Before, a thousand titles took 64 times as long as without their refinement."""
     random = np.random.default_rng(0)

@@ -3,14 +3,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from docsigma import GaussianPosterior
-from docsigma.experiments.demo import run_demo
+from docsigma import Corpus, GaussianPosterior
+from docsigma.experiments import demo
 from docsigma.experiments.figures import document_map, variance_against_length
 
 
-def test_demo_writes_model_and_plots_and_beats_the_unigram(tmp_path):
+@pytest.mark.parametrize(
+    "whole", [False, pytest.param(True, marks=pytest.mark.release)]
+)
+def test_demo_writes_model_and_plots_and_beats_the_unigram(
+    whole, docstrings, monkeypatch, tmp_path
+):
+    few = Corpus("docstrings", docstrings.train[:300], docstrings.test[:100])
+    if not whole:
+        monkeypatch.setattr(demo, "load_corpus", lambda _: few)
     lines = []
-    result = run_demo(tmp_path, n_components=5, max_iter=15, log=lines.append)
+    result = demo.run_demo(tmp_path, n_components=5, max_iter=15, log=lines.append)
     names = {path.name for path in tmp_path.iterdir()}
     plots = {"bound.png", "uncertainty.png", "map.png", "reliability.png"}
     assert names == {"model", "classifier", "explore.html"} | plots

@@ -317,6 +317,7 @@ def test_vocabulary_of_another_length_is_refused(fitted):
 
 
 @pytest.mark.data
+@pytest.mark.release
 def test_nvdm_corpus_reaches_the_papers_perplexity_in_small(data_folder):
     """A cut-down 20newsgroups-2k: every fourth document, 250 passes, K 20.
 

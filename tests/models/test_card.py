@@ -28,8 +28,8 @@ def run_program(body, names):
 
 
 @pytest.fixture(scope="module")
-def texts():
-    return load_corpus("docstrings").train.texts[::20]
+def texts(docstrings):
+    return docstrings.train.texts[::3]
 
 
 def test_a_card_says_what_the_model_is_and_how_to_load_it(texts, tmp_path):

@@ -28,7 +28,9 @@ def test_it_is_the_default_and_knows_its_passes():
     assert BayesianSMM(max_iter=3).n_passes == 3
 
 
-@pytest.mark.parametrize("n_train", [300, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "n_train", [300, pytest.param(2000, marks=pytest.mark.release)]
+)
 def test_its_test_bound_is_that_of_algorithm_1_after_600_passes(n_train):
     corpus = load_corpus("synthetic", n_train=n_train, n_test=100, random_state=1)
     settings = {"prior_precision": 1.0, "l1": 0.1, "random_state": 0}

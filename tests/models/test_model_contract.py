@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -51,14 +53,20 @@ class ModelContract:
     def make(self, solver, **options):
         raise NotImplementedError
 
-    def fit(self, corpus, solver, dtype="float32", device="cpu", **options):
-        model = self.make(solver, device=device, random_state=0, **options)
+    def fit(self, corpus, solver, dtype="float32", device="cpu"):
+        model = self.make(solver, device=device, random_state=0)
         return model.fit(corpus.train.counts.astype(dtype))
 
+    @pytest.fixture(scope="class")
+    @classmethod
+    def fitted(cls, corpus):
+        """Return a function to models that tests only read: each is fitted once."""
+        return functools.cache(functools.partial(cls().fit, corpus))
+
     def test_embeddings_are_finite_and_keep_the_dtype(
-        self, corpus, solver, dtype, device
+        self, corpus, fitted, solver, dtype, device
     ):
-        model = self.fit(corpus, solver, dtype, device)
+        model = fitted(solver, dtype, device)
         embedded = model.transform(corpus.test.counts.astype(dtype))
         assert embedded.shape == (30, 3)
         assert embedded.dtype == np.dtype(dtype)
@@ -71,8 +79,8 @@ class ModelContract:
         np.testing.assert_array_equal(one.components_, two.components_)
 
     @pytest.mark.usefixtures("registered_parts")
-    def test_a_saved_model_is_the_same_model(self, corpus, solver, tmp_path):
-        model = self.fit(corpus, solver)
+    def test_a_saved_model_is_the_same_model(self, corpus, fitted, solver, tmp_path):
+        model = fitted(solver)
         model.save(tmp_path / "model")
         back = type(model).load(tmp_path / "model")
         counts = corpus.test.counts
@@ -80,10 +88,10 @@ class ModelContract:
         assert back.score(counts) == model.score(counts)
 
     def test_counts_on_disk_give_what_counts_in_memory_give(
-        self, corpus, solver, tmp_path
+        self, corpus, fitted, solver, tmp_path
     ):
         stored = write(tmp_path / "counts", corpus.train.counts)
-        whole = self.fit(corpus, solver)
+        whole = fitted(solver)
         model = self.make(solver, random_state=0).fit(stored)
         # Sums over other blocks round otherwise.
         np.testing.assert_allclose(
@@ -99,21 +107,35 @@ class ModelContract:
             whole.score(corpus.train.counts), rel=1e-5
         )
 
-    def test_clones_and_parameters(self, solver):
+    def test_a_clone_is_a_model_of_its_own_with_the_same_parameters(self, solver):
         model = self.make(solver)
-        other = clone(model).set_params(**model.get_params(deep=False))
-        assert other.get_params(deep=False).keys() == model.get_params(False).keys()
+        other = clone(model)
+        # Parts are cloned too; what tells them apart is their own parameters.
+        given, cloned = (m.get_params(deep=True) for m in (model, other))
+        assert given.keys() == cloned.keys()
+        for name, value in given.items():
+            if hasattr(value, "get_params"):
+                assert type(cloned[name]) is type(value)
+                assert cloned[name] is not value
+            else:
+                assert cloned[name] == value, name
+        assert other.set_params(n_components=7).n_components == 7
+        assert model.n_components == 3
+        with pytest.raises(ValueError, match="no_such_parameter"):
+            other.set_params(no_such_parameter=1)
 
-    def test_an_embedding_does_not_depend_on_its_neighbours(self, corpus, solver):
-        model = self.fit(corpus, solver, "float64")
+    def test_an_embedding_does_not_depend_on_its_neighbours(
+        self, corpus, fitted, solver
+    ):
+        model = fitted(solver, "float64")
         counts = corpus.test.counts.astype(np.float64)
         whole = model.transform(counts)
         np.testing.assert_allclose(
             model.transform(counts[7:9]), whole[7:9], rtol=0, atol=1e-6
         )
 
-    def test_a_posterior_carries_its_prior_and_tokens(self, corpus, solver):
-        model = self.fit(corpus, solver)
+    def test_a_posterior_carries_its_prior_and_tokens(self, corpus, fitted, solver):
+        model = fitted(solver)
         if not self.gaussian:
             with pytest.raises(InputError, match="gives points, no Gaussians"):
                 model.posterior(corpus.test.counts)
@@ -124,8 +146,8 @@ class ModelContract:
         assert np.isfinite(q.kl()).all()
         assert (model.perplexity(corpus.test.counts, posterior=q).corpus) > 1
 
-    def test_an_empty_document_has_the_prior(self, corpus, solver):
-        model = self.fit(corpus, solver)
+    def test_an_empty_document_has_the_prior(self, fitted, solver):
+        model = fitted(solver)
         empty = sp.csr_matrix((1, 60), dtype=np.float32)
         if isinstance(model, NVDM):
             pytest.skip("the encoder of NVDM makes something of zeros")
@@ -137,10 +159,10 @@ class SubspaceContract(ModelContract):
     """What can be resumed."""
 
     @pytest.mark.usefixtures("registered_parts")
-    def test_resuming_is_bit_for_bit(self, corpus, solver, tmp_path):
+    def test_resuming_is_bit_for_bit(self, corpus, fitted, solver, tmp_path):
         file = tmp_path / "checkpoint.safetensors"
         counts = corpus.train.counts
-        whole = self.fit(corpus, solver)
+        whole = fitted(solver)
         stopped = self.make(solver, random_state=0)
         stopped.fit(counts, checkpoint=file, callback=lambda now: now.epoch == 2)
         resumed = self.make(solver, random_state=0)

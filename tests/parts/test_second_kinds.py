@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import cache
 
 import numpy as np
 import pytest
@@ -78,7 +79,9 @@ def log_joint(problem, chosen, points):
     return likelihood + 0.5 * (prior.log_determinant() - constant - square)
 
 
+@cache
 def setting(kind, k):
+    """Return a problem and its evidence by quadrature; tests only read them."""
     problem = toy(k, precision=2.0, tokens=20, seed=4)
     chosen = parts(kind, k)
     model = chosen.model(problem.loadings, problem.bias)

@@ -248,10 +248,11 @@ while True:
 """
 
 
-def test_a_killed_save_leaves_the_old_or_the_new_index(tmp_path):
+@pytest.mark.parametrize("n_times", [2, pytest.param(6, marks=pytest.mark.release)])
+def test_a_killed_save_leaves_the_old_or_the_new_index(n_times, tmp_path):
     folder = tmp_path / "index"
     random = np.random.default_rng(0)
-    for _ in range(6):
+    for _ in range(n_times):
         process = subprocess.Popen(
             [sys.executable, "-c", WRITER, folder], stdout=subprocess.PIPE
         )

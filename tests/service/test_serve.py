@@ -8,9 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from docsigma import BayesianSMM, load_corpus
+from docsigma import BayesianSMM, DocumentEmbedder
 from docsigma.cli.serve import KEY
 from running import refuse
 
@@ -18,15 +19,10 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    corpus = load_corpus("docstrings")
-    from docsigma import DocumentEmbedder
-
-    texts = corpus.train.texts[:400]
+def model(docstrings, tmp_path_factory):
     folder = tmp_path_factory.mktemp("served") / "model"
-    DocumentEmbedder(5, random_state=0, model=BayesianSMM(max_iter=3)).fit(texts).save(
-        folder
-    )
+    embedder = DocumentEmbedder(5, random_state=0, model=BayesianSMM(max_iter=3))
+    embedder.fit(docstrings.train.texts[:400]).save(folder)
     return folder
 
 
@@ -50,6 +46,28 @@ def test_wrong_options_are_refused(model, capsys, monkeypatch, tmp_path):
     assert "no model folder" in refuse(capsys, "serve", tmp_path / "nothing")
 
 
+def test_a_server_gives_what_the_library_gives_and_stops(
+    model, docstrings, monkeypatch
+):
+    pytest.importorskip("uvicorn")
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    from service_load import Server, request
+
+    texts = docstrings.test.texts[:20]
+    server = Server(model)
+    try:
+        status, answer = server.ask("/embed", request(texts))
+        assert status == 200
+        found = [document["mean"] for document in json.loads(answer)["documents"]]
+        assert server.ask("/embed", b"{}")[0] == 422
+    finally:
+        code = server.stop()
+    expected = DocumentEmbedder.load(model).posterior(texts).mean
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
+    assert code in (0, -15)
+
+
+@pytest.mark.release
 def test_a_short_mixed_load_gets_right_answers_and_the_server_stops(model, tmp_path):
     pytest.importorskip("uvicorn")
     report = tmp_path / "report.json"

@@ -17,9 +17,8 @@ QUICK = {"random_state": 0, "device": "cpu"}
 
 
 @pytest.fixture(scope="module")
-def documents():
-    train = load_corpus("docstrings").train
-    return train[np.arange(0, len(train), 12)]
+def documents(docstrings):
+    return docstrings.train[np.arange(0, 892, 2)]
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +78,10 @@ def test_it_works_in_a_pipeline(documents):
         DocumentEmbedder(5, output="mean_variance", **QUICK), LogisticRegression()
     )
     made.fit(documents.texts, documents.labels)
-    assert made.predict(documents.texts[:3]).shape == (3,)
+    largest = np.unique(documents.labels, return_counts=True)[1].max() / len(documents)
+    # Naming the largest class each time comes as far once in three million draws.
+    noise = 5 * np.sqrt(largest * (1 - largest) / len(documents))
+    assert made.score(documents.texts, documents.labels) > largest + noise
 
 
 def test_a_document_without_known_words_gets_the_prior(embedder):

@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from docsigma import load_corpus
-
 
 @pytest.fixture(scope="module")
-def texts():
-    return [str(text) for text in load_corpus("docstrings").test.texts[:400]]
+def texts(docstrings):
+    return [str(text) for text in docstrings.train.texts[:400]]
 
 
 @pytest.fixture(scope="module")

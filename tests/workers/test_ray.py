@@ -13,6 +13,8 @@ from docsigma import DocumentEmbedder
 from docsigma.counts import DiskCounts, Vocabulary
 
 pytest.importorskip("ray", reason="pip install docsigma[ray]")
+# test_batches.py has what the workers do, without Ray.
+pytestmark = pytest.mark.release
 SCRIPT = Path(__file__).parents[1] / "support" / "ray_job.py"
 
 

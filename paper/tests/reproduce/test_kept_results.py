@@ -105,6 +105,7 @@ def test_tuned_rows_have_what_the_best_of_the_kept_searches_chose():
             assert value == pytest.approx(best[key][name], rel=1e-3), (key, name)
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("data_folder")
 def test_what_ulmfit_does_not_read_of_20_newsgroups():
     # As docs/reproduced.md says.

@@ -34,16 +34,31 @@ def figures_of(value):
     return value
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_experiment_runs_and_comes_back_when_its_file_is_deleted(name, tmp_path):
-    written = reproduce(name, tmp_path, QUICK)
+# Two models and a baseline stand for sixteen systems in the quick tests.
+SOME = {"systems": ["tfidf", "smm", "bayesian-smm"]}
+LONG = ("topic-id-20newsgroups", "topic-id-speech")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((name, {}) for name in EXPERIMENTS if name not in LONG),
+        *((name, SOME) for name in LONG),
+        *(pytest.param(name, {}, marks=pytest.mark.release) for name in LONG),
+    ],
+)
+def test_every_experiment_runs_and_comes_back_when_its_file_is_deleted(
+    name, options, tmp_path
+):
+    setting = replace(QUICK, options=options)
+    written = reproduce(name, tmp_path, setting)
     assert all(path.stat().st_size > 0 for path in written)
     file = tmp_path / f"{name}.json"
     before = figures_of(json.loads(file.read_text()))
     page = (tmp_path / f"{name}.md").read_text()
     assert "nan" not in page
     file.unlink()
-    reproduce(name, tmp_path, QUICK)
+    reproduce(name, tmp_path, setting)
     assert figures_of(json.loads(file.read_text())) == before
     assert (tmp_path / f"{name}.md").read_text() == page
 

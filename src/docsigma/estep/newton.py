@@ -13,7 +13,7 @@ from docsigma.estep.curvature import own_trace
 from docsigma.estep.evaluator import Evaluator
 from docsigma.estep.settings import NewtonSettings
 from docsigma.estep.state import State
-from docsigma.kernels.rounding import relative_rounding, use_rounding
+from docsigma.kernels.rounding import is_coarse, use_rounding
 
 if TYPE_CHECKING:
     from docsigma.covariances import CovarianceFamily, Gaussians
@@ -111,7 +111,7 @@ def infer(
     n_documents = len(counts)
     q = family.constant(n_documents, model.n_components, 1.0, model.loadings)
     found = Inferred.before(q)
-    coarse = relative_rounding(model.bias) > relative_rounding(model.bias.cpu())
+    coarse = is_coarse(model.bias)
     # Extrapolation would follow the rounding.
     limit = min(max_iter, settings.patience - 1) if coarse else max_iter
     chunk = settings.gpu_chunk if model.loadings.is_cuda else settings.chunk
@@ -134,7 +134,8 @@ def finish(
     model, settings = words.model, words.settings
     chunk = settings.gpu_chunk if model.loadings.is_cuda else settings.chunk
     norms = words.squares.sum(dim=1)
-    for rows in torch.split(torch.nonzero(~found.converged)[:, 0], chunk):
+    missed = torch.nonzero(~found.converged)[:, 0]
+    for rows in missed.split(chunk) if len(missed) else ():
         device_rows = rows.to(model.bias.device)
         likelihood = model.likelihood.bind(
             counts.select(device_rows), model.loadings, model.bias

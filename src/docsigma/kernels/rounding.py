@@ -23,13 +23,16 @@ def rounding() -> Rounding:
     return _current.get()
 
 
+def is_coarse(like: Tensor) -> bool:
+    """Whether products with this tensor round to TF32."""
+    return like.is_cuda and like.dtype == torch.float32 and rounding() == "tf32"
+
+
 def relative_rounding(result: Tensor) -> float:
     """Return how far a log of sums of products may be off, as a part of their size."""
+    # TF32 keeps ten bits of an operand.
     own: float = 8 * torch.finfo(result.dtype).eps
-    if result.is_cuda and result.dtype == torch.float32 and rounding() == "tf32":
-        # TF32 keeps ten bits of an operand.
-        return max(own, 2.0**-11)
-    return own
+    return 2.0**-11 if is_coarse(result) else own
 
 
 @contextlib.contextmanager

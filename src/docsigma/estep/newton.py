@@ -135,7 +135,9 @@ def finish(
     chunk = settings.gpu_chunk if model.loadings.is_cuda else settings.chunk
     norms = words.squares.sum(dim=1)
     missed = torch.nonzero(~found.converged)[:, 0]
-    for rows in missed.split(chunk) if len(missed) else ():
+    if not len(missed):
+        return
+    for rows in torch.split(missed, chunk):
         device_rows = rows.to(model.bias.device)
         likelihood = model.likelihood.bind(
             counts.select(device_rows), model.loadings, model.bias

@@ -32,7 +32,7 @@ from docsigma.classifiers import (
 )
 from docsigma.corpora import load_corpus
 from docsigma.exceptions import InputError
-from docsigma.experiments.evaluation import count_parts, evaluate, tfidf_baseline
+from docsigma.metrics.evaluation import count_parts, evaluate, tfidf_baseline
 from docsigma.models import BayesianSMM
 from docsigma_paper.corpora import register
 from docsigma_paper.early_stopping import cross_validate

@@ -187,7 +187,6 @@ def evaluate(
 
     from docsigma.classifiers.counts_classifier import CountsClassifier
     from docsigma.classifiers.uncertainty import entropies
-    from docsigma.experiments.evaluation import evaluate as evaluate_probabilities
     from docsigma.metrics import (
         accuracy_at_coverage,
         error_detection_area,
@@ -195,6 +194,7 @@ def evaluate(
         risk_coverage_curve,
         scores_by_class,
     )
+    from docsigma.metrics.evaluation import evaluate as evaluate_probabilities
 
     if not 0 < coverage < 1:
         raise InputError(f"--coverage must be between 0 and 1, got {coverage:g}")
@@ -328,8 +328,8 @@ def _plots(
 ) -> list[str]:
     import numpy as np
 
-    from docsigma.experiments.figures import save_figures
     from docsigma.metrics import plots
+    from docsigma.metrics.plots import save_figures
 
     _common.make_folder(folder)
     proba = np.exp(log_proba)

@@ -63,12 +63,12 @@ def tune(
 
     Example: docsigma tune tickets.csv --out tuned.json --trials 10
     """
+    from docsigma.cli._tune import Space, show_parameters, write_tuned
+    from docsigma.cli._tune import tune as search
     from docsigma.corpora import load_corpus
     from docsigma.counts import DiskCounts, is_counts_folder
-    from docsigma.experiments.environment import environment, gpu_work
-    from docsigma.experiments.evaluation import count_parts
-    from docsigma.experiments.tune import Space, show_parameters, write_tuned
-    from docsigma.experiments.tune import tune as search
+    from docsigma.metrics.environment import environment, gpu_work
+    from docsigma.metrics.evaluation import count_parts
 
     _common.check_positive("--trials", trials)
     window = {} if words is None else {"words": _whole_numbers("--words", words)}

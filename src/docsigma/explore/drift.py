@@ -9,7 +9,7 @@ import numpy as np
 
 from docsigma._array_checks import Floats
 from docsigma.exceptions import InputError
-from docsigma.explore.groups import Groups
+from docsigma.groups.gaussians import Groups
 
 if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
@@ -121,12 +121,12 @@ def compare_batches(
     change = shares[1] - shares[0]
     nearest = _typical(groups, new)
     topics = []
-    for number, cluster in enumerate(groups.clusters):
+    for number, group in enumerate(groups.found):
         moved = Interval.of(change[:, number])
         grew = True if moved.low > 0 else False if moved.high < 0 else None
         before, after = (Interval.of(share[:, number]) for share in shares)
         typical = nearest[number]
-        topics.append(TopicShift(cluster.words, before, after, moved, grew, typical))
+        topics.append(TopicShift(group.words, before, after, moved, grew, typical))
     topics.sort(key=lambda topic: -abs(topic.change.value))
     return Drift(topics, *_unexplained(model, old, new, n_topics, random))
 

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from docsigma._array_checks import Floats
 from docsigma.exceptions import InputError
 from docsigma.explore.drift import compare_batches
-from docsigma.explore.groups import Groups, ranks
 from docsigma.explore.labels import Labels
 from docsigma.explore.packing import pack, to_bytes
 from docsigma.explore.predictions import Predictions
 from docsigma.explore.projection import Projection
 from docsigma.explore.proposals import propose
 from docsigma.explore.words import mark_words
+from docsigma.groups.by_means import group_numbers
+from docsigma.groups.gaussians import Groups
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,7 +103,7 @@ class Workspace:
         self._n_unknown = n_unknown
         self.labels = Labels(ids, given, labels_file)
         self.groups = Groups.fit(model, posterior, n_topics)
-        self.topic = self.groups.members()
+        self.topic = group_numbers(self.groups.found)
         self.predictions: Predictions | None = None
         if classifier is not None:
             self.predictions = Predictions.of_counts(classifier, counts)
@@ -123,9 +124,10 @@ class Workspace:
 
     @cached_property
     def oddness(self) -> Floats:
-        """Rank of each document's distance from the topics, from 0 to 1."""
+        """Rank of each document's distance from the groups, from 0 to 1."""
         distances = self.groups.distances(self.posterior)
-        return ranks(distances, distances)
+        ranks = np.searchsorted(np.sort(distances), distances, side="left")
+        return np.asarray(ranks / len(self))
 
     def about(self) -> dict[str, Any]:
         """Return what the page needs to start, except for the points."""
@@ -137,7 +139,7 @@ class Workspace:
             "n_components": self.posterior.n_components,
             "topics": [
                 {"words": c.words, "size": c.size, "typical": self.rows(c.nearest)}
-                for c in self.groups.clusters
+                for c in self.groups.found
             ],
             "odd": self.rows(odd),
             "unknown": self._unknown(),

@@ -14,7 +14,7 @@ import torch
 from docsigma.classifiers.counts_classifier import CountsClassifier
 from docsigma.exceptions import InputError
 from docsigma.models._subspace_model import SubspaceModel
-from docsigma.models.topics import describe_dimensions
+from docsigma.models.components import describe_dimensions
 from docsigma.service.batcher import Batcher
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class Engine:
         return await loop.run_in_executor(self._executor, find)
 
     def topics(self, n_words: int) -> list[dict[str, Any]]:
-        """Return what the dimensions of the model are about."""
+        """Return what the components of the model are about."""
         return [asdict(found) for found in describe_dimensions(self.model, n_words)]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-import numpy as np
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -18,14 +17,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
+from docsigma.groups.by_means import Group, group_by_means, group_numbers
 from docsigma.models import BayesianSMM, load_model
-from docsigma.models.topics import cluster_documents
 from docsigma.text._texts import as_texts
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from docsigma.models._count_model import CountModel
@@ -176,11 +176,7 @@ class DocumentEmbedder(
 
     def clusters(self, X: Iterable[object], n_clusters: int = 10) -> NDArray[np.intp]:
         """Return the number of the group of each document; group 0 is the largest."""
-        groups = self._groups(as_texts(X), n_clusters, 1)
-        result = np.empty(sum(len(group.members) for group in groups), dtype=np.intp)
-        for number, group in enumerate(groups):
-            result[group.members] = number
-        return result
+        return group_numbers(self._groups(as_texts(X), n_clusters, 1))
 
     def topics(
         self, X: Iterable[object], n_topics: int = 10, n_words: int = 8
@@ -203,10 +199,10 @@ class DocumentEmbedder(
             for number, group in enumerate(self._groups(texts, n_topics, n_words))
         ]
 
-    def _groups(self, texts: list[str], n_groups: int, n_words: int) -> list[Any]:
+    def _groups(self, texts: list[str], n_groups: int, n_words: int) -> list[Group]:
         counts, model = self._counts(texts), self.model_
         embed = model.transform if model.gives_points else model.posterior
-        return cluster_documents(model, embed(counts), n_groups, n_words)
+        return group_by_means(model, embed(counts), n_groups, n_words)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the model and its words to a folder, as ``docsigma fit`` does."""

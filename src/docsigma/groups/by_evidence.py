@@ -1,4 +1,4 @@
-"""Groups of documents of one topic, as many as there are."""
+"""Groups of documents that are alike, as many as there are."""
 
 from __future__ import annotations
 
@@ -18,16 +18,13 @@ if TYPE_CHECKING:
     from docsigma.classifiers import EvidenceClassifier
     from docsigma.posterior import GaussianPosterior
 
-# Passes over the documents at the most; most end sooner.
-PASSES = 20
 
-
-def cluster_by_topic(
+def group_by_evidence(
     classifier: EvidenceClassifier, posterior: GaussianPosterior
 ) -> NDArray[np.intp]:
     r"""Group documents so that the evidence of the groups is as large as can be.
 
-    Documents of one topic share its mean :math:`\mu`, so what they say of it adds up:
+    Documents of one group share its mean :math:`\mu`, so what they say of it adds up:
     a group has the evidence :math:`E(\sum \tilde h, \sum \tilde P)`, in the terms of
     :meth:`~docsigma.classifiers.evidence.EvidenceClassifier.same_topic_log_ratio`. A
     document joins the group that gains most by it, or starts one; passes go on until no
@@ -60,7 +57,8 @@ def cluster_by_topic(
     loud = np.flatnonzero(precision.any(axis=1))
     # The surest first: they make groups that the others can join.
     order = loud[np.argsort(-precision[loud].sum(axis=1), kind="stable")]
-    for _ in range(PASSES):
+    # Most end sooner.
+    for _ in range(20):
         moved = sum(groups.place(row) for row in order)
         joined = groups.join()
         if not moved and not joined:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from docsigma import GaussianPosterior
-from docsigma.experiments.demo import run_demo
-from docsigma.experiments.figures import document_map, variance_against_length
+from docsigma.cli._demo import run_demo
+from docsigma.metrics.plots import document_map, variance_against_length
 
 
 def test_demo_writes_model_and_plots_and_beats_the_unigram(tmp_path):

@@ -16,16 +16,16 @@ from docsigma.classifiers.counts_classifier import (
 )
 from docsigma.corpora import load_corpus
 from docsigma.counts import Vocabulary
-from docsigma.experiments.evaluation import evaluate, tfidf_baseline
-from docsigma.experiments.figures import (
+from docsigma.explore.page import write_page
+from docsigma.explore.workspace import Workspace
+from docsigma.metrics.evaluation import evaluate, tfidf_baseline
+from docsigma.metrics.plots import (
     bound_over_time,
     document_map,
+    plot_reliability,
     save_figures,
     variance_against_length,
 )
-from docsigma.explore.page import write_page
-from docsigma.explore.workspace import Workspace
-from docsigma.metrics.plots import plot_reliability
 from docsigma.models import BayesianSMM
 
 if TYPE_CHECKING:

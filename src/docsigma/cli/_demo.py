@@ -15,7 +15,6 @@ from docsigma.classifiers.counts_classifier import (
     CountsClassifier,
 )
 from docsigma.corpora import load_corpus
-from docsigma.counts import Vocabulary
 from docsigma.explore.page import write_page
 from docsigma.explore.workspace import Workspace
 from docsigma.metrics.evaluation import evaluate, tfidf_baseline
@@ -27,6 +26,7 @@ from docsigma.metrics.plots import (
     variance_against_length,
 )
 from docsigma.models import BayesianSMM
+from docsigma.text import DocumentEmbedder
 
 if TYPE_CHECKING:
     from docsigma.corpora import Documents
@@ -80,22 +80,26 @@ def run_demo(
     test, test_labels = loaded.test.labelled()
     loaded = replace(loaded, train=train, test=test)
     assert loaded.train.texts is not None
-    words, counted = Vocabulary.fit_count(loaded.train.texts, min_df=3)
+    embedder = DocumentEmbedder(
+        n_components,
+        min_df=3,
+        model=BayesianSMM(max_iter=max_iter),
+        random_state=0,
+        verbose=verbose,
+    )
+    words, counts = embedder.learn_words(loaded.train.texts)
     log(
         f"{corpus}: {len(loaded.train)} training and {len(loaded.test)} held-out "
         f"documents, {len(words)} words"
     )
-    model = BayesianSMM(
-        n_components, max_iter=max_iter, random_state=0, verbose=verbose
-    )
-    model.fit(counted.counts).set_vocabulary(words)
+    model: Any = embedder.fit_counts(counts, words).model_
     model.save(folder / "model")
     log(f"fitted in {model.history_[-1]['seconds']:.0f} s, saved to {folder / 'model'}")
     held_out = words.count_documents(loaded.test)
     q = model.posterior(held_out.counts)
     perplexity = model.perplexity(held_out.counts, posterior=q)
     figures = {
-        "bound.png": bound_over_time(model.history_, int(counted.n_tokens.sum())),
+        "bound.png": bound_over_time(model.history_, int(counts.sum())),
         "uncertainty.png": variance_against_length(
             q, held_out.n_tokens, 1 / model.prior_precision
         ),
@@ -103,11 +107,11 @@ def run_demo(
     }
     log(f"topic identification: {', '.join(KINDS)}, TF-IDF + LR")
     topic_id = {}
-    trained = model.posterior(counted.counts)
+    trained = model.posterior(counts)
     for kind in KINDS:
         # These two turn the model, and embed by themselves.
         own = kind in SEMI_SUPERVISED
-        documents = counted.counts if own else trained
+        documents = counts if own else trained
         classifier = CountsClassifier.fit(model, documents, train_labels, kind=kind)
         embedded = classifier.embed(held_out.counts) if own else q
         log_proba = classifier.predict_log_proba(embedded, held_out.counts)
@@ -132,7 +136,7 @@ def run_demo(
                 np.exp(log_proba), test_labels, classes=classes
             )
     topic_id["TF-IDF + LR"] = tfidf_baseline(
-        counted.counts, train_labels, held_out.counts, test_labels
+        counts, train_labels, held_out.counts, test_labels
     )
     log(f"plots: {', '.join(save_figures(figures, folder))}")
     log(f"a page to look around: {folder / 'explore.html'}")

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     import numpy as np
+    import scipy.sparse as sp
     from numpy.typing import NDArray
 
+    from docsigma.counts import Counts
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
@@ -145,6 +147,17 @@ class DocumentEmbedder(
         -------
         self
         """
+        vocabulary, counts = self.learn_words(X)
+        return self.fit_counts(counts, vocabulary)
+
+    def learn_words(
+        self, X: Iterable[object], **analysis: Any
+    ) -> tuple[Vocabulary, sp.csr_matrix]:
+        """Choose the words of texts, and count them.
+
+        `analysis` are settings of :class:`~docsigma.counts.WordFrequencies` that have
+        no name here, as ``lowercase``.
+        """
         vocabulary, counted = Vocabulary.fit_count(
             as_texts(X),
             min_df=self.min_df,
@@ -153,12 +166,28 @@ class DocumentEmbedder(
             stop_words=self.stop_words,
             ngram_range=self.ngram_range,
             tokenizer=self.tokenizer,
+            **analysis,
         )
+        return vocabulary, counted.counts
+
+    def fit_counts(
+        self,
+        counts: sp.csr_matrix | Counts,
+        vocabulary: Vocabulary | None = None,
+        **options: Any,
+    ) -> Self:
+        """Learn the model from documents that are counted already, as on disk.
+
+        Without a `vocabulary` it can embed no texts. `options` are those of the model's
+        own `fit`, as ``callback``.
+        """
         model = BayesianSMM() if self.model is None else clone(self.model)
         names = {"n_components", "output", "device", "random_state", "verbose"}
         shared = names & set(model.get_params(deep=False))
         model.set_params(**{name: getattr(self, name) for name in shared})
-        self.model_ = model.fit(counted.counts).set_vocabulary(vocabulary)
+        self.model_ = model.fit(counts, **options)
+        if vocabulary is not None:
+            model.set_vocabulary(vocabulary)
         return self
 
     def posterior(self, X: Iterable[object]) -> GaussianPosterior:

@@ -219,7 +219,7 @@ def test_a_missing_label_is_embedded_as_missing(
     folder, partly, tmp_path, capsys, suffix, monkeypatch
 ):
     # The first block on disk has no label at all.
-    monkeypatch.setattr("docsigma.cli._counted.BLOCK", 1)
+    monkeypatch.setattr("docsigma.counts._base.BLOCK", 1)
     counts = tmp_path / "counts"
     words = ("--vocabulary", folder / "model")
     succeed(capsys, "count", partly, "--out", counts, *words)

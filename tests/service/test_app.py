@@ -148,7 +148,7 @@ def test_no_trace_leaves_the_server(engine, monkeypatch):
         def fail(texts):
             raise RuntimeError("secret of the server")
 
-        monkeypatch.setattr(engine.embed, "_work", fail)
+        monkeypatch.setattr(engine.embed, "work", fail)
         answer = client.post("/embed", json={"texts": ["rain"]})
         assert answer.status_code == 500
         assert "secret" not in answer.text

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from docsigma.posterior import GaussianPosterior
 
 
-# Documents on disk that are worked on at once.
-BLOCK = 8192
-
-
 def _choose(values: Sequence[Any], rows: Any) -> list[Any]:
     import numpy as np
 
@@ -59,6 +55,8 @@ class CountedSource:
 
     def blocks(self) -> Iterator[slice]:
         """Yield the rows to work on at once: all of those in memory, or a block."""
+        from docsigma.counts._base import BLOCK
+
         first, last = self.rows.start, self.rows.stop
         size = last - first if self.counts.in_memory else BLOCK
         for start in range(first, last, max(1, size)):

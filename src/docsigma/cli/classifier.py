@@ -315,7 +315,9 @@ class _KnownDocuments:
         """Return log probabilities; of documents on disk block by block."""
         import numpy as np
 
-        size = len(self.rows) if self.source.counts.in_memory else _counted.BLOCK
+        from docsigma.counts._base import BLOCK
+
+        size = len(self.rows) if self.source.counts.in_memory else BLOCK
         parts = []
         for some in np.split(self.rows, range(size, len(self.rows), size)):
             counts = self.source.counts[some]

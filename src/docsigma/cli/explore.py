@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from docsigma.explore.workspace import Workspace
     from docsigma.service.engine import Engine
 
-# Seconds that fitting a classifier on the page may take.
-TIMEOUT = 600.0
-
 
 @_common.with_options()
 def explore(

@@ -11,9 +11,6 @@ from docsigma.cli import _common
 from docsigma.cli._common import option
 from docsigma.cli._counted import embed_counts
 
-# Share of stop words among the words shown from which on it is worth a sentence.
-STOP_WORDS = 0.2
-
 
 @_common.with_options()
 def topics(
@@ -78,7 +75,7 @@ def _suggest_stop_words(words: list[str]) -> None:
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     n_stop = sum(word in ENGLISH_STOP_WORDS for word in words)
-    if n_stop > STOP_WORDS * len(words):
+    if n_stop > 0.2 * len(words):
         _common.show(
             f"{n_stop} of these {len(words)} words are English stop words: "
             "`docsigma fit` with --stop-words english leaves them out"

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 Row = tuple[int, dict[str, object]]
 # What tables may be separated by, in words.
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-# Bytes of a file that are looked at to tell whether it is a text.
-_HEAD = 8192
 
 
 def json_rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
@@ -249,7 +247,7 @@ def _is_hidden(name: Path) -> bool:
 def _is_binary(raw: bytes, encoding: str) -> bool:
     # A text has no zero byte, except in encodings of two or four bytes.
     wide = encoding.startswith(("utf-16", "utf-32"))
-    return raw.startswith(b"%PDF-") or (b"\0" in raw[:_HEAD] and not wide)
+    return raw.startswith(b"%PDF-") or (b"\0" in raw[:8192] and not wide)
 
 
 def _text(path: Path, raw: bytes, encoding: str) -> str:

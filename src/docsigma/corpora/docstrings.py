@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 PACKAGES = ("numpy", "scipy", "sklearn", "torch")
 DESCRIPTION = "Docstrings of the installed numpy, scipy, sklearn and torch"
 
-MIN_WORDS = 20
-MIN_DOCUMENTS = 30
-
 _SKIPPED = {"tests", "test", "externals", "conftest.py", "setup.py"}
 # numpy keeps the bulk of its public functions there.
 _PUBLIC_ALL_THE_SAME = {"_core"}
@@ -152,7 +149,7 @@ def _sources(folder: Path) -> Iterator[Path]:
 
 
 def _keep(found: dict[str, _Found], name: str, text: str | None, label: str) -> None:
-    if text is not None and name not in found and len(text.split()) >= MIN_WORDS:
+    if text is not None and name not in found and len(text.split()) >= 20:
         found[name] = (text, label)
 
 
@@ -222,7 +219,7 @@ def _documents(found: dict[str, _Found]) -> Documents:
     labels = []
     for identity in kept:
         label = found[identity][1]
-        small = sizes[label] < MIN_DOCUMENTS
+        small = sizes[label] < 30
         labels.append(label.partition(".")[0] if small else label)
     return Documents(
         ids=kept,

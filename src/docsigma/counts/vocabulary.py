@@ -264,8 +264,8 @@ class Vocabulary:
         InputError
             If `state` is damaged: an entry missing, unknown or of a wrong kind.
         """
-        names = [field.name for field in fields(cls) if field.name != "tokenizer"]
-        if not hasattr(state, "keys") or set(state) - {"tokenizer"} != set(names):
+        names = [field.name for field in fields(cls)]
+        if not hasattr(state, "keys") or set(state) != set(names):
             found = sorted(map(str, state)) if hasattr(state, "keys") else state
             raise InputError(
                 f"a saved vocabulary must have the entries {names}, got {found!r:.200}"
@@ -274,7 +274,7 @@ class Vocabulary:
         for name in ("words", "ngram_range", "stop_words"):
             if isinstance(values[name], list):
                 values[name] = tuple(values[name])
-        values["tokenizer"] = restored_tokenizer(values.get("tokenizer"))
+        values["tokenizer"] = restored_tokenizer(values["tokenizer"])
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -290,9 +290,6 @@ class Vocabulary:
         """
         state = {"words": self.words, **self.settings}
         state["tokenizer"] = stored_tokenizer(self.tokenizer)
-        if self.tokenizer is None:
-            # As it was before there were tokenizers.
-            del state["tokenizer"]
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in state.items()

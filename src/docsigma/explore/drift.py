@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 # Draws of the embeddings, and of the shares given them.
 DRAWS = 400
-# Documents of a batch at the least: half of the old one is compared with the other.
-LEAST = 4
 # Share of the old documents that counts as unexplained: those furthest from any topic.
 UNEXPLAINED = 0.02
 
@@ -110,10 +108,10 @@ def compare_batches(
         Decides the draws.
     """
     for name, batch in (("old", old), ("new", new)):
-        if len(batch) < LEAST:
+        # Half of the old one is compared with the other half.
+        if len(batch) < 4:
             raise InputError(
-                f"the {name} batch has {len(batch)} documents: at least {LEAST} are "
-                "needed"
+                f"the {name} batch has {len(batch)} documents: at least 4 are needed"
             )
     random = np.random.default_rng(random_state)
     groups = Groups.fit(model, type(old).concatenate([old, new]), n_topics, n_words)

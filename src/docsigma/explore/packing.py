@@ -18,8 +18,6 @@ _NAMES = {
     "int16": "Int16Array",
     "int32": "Int32Array",
 }
-# Arrays start at multiples of this, as typed arrays must.
-_STEP = 8
 
 
 def pack(arrays: Mapping[str, NDArray[Any]], **facts: Any) -> bytes:
@@ -37,10 +35,11 @@ def pack(arrays: Mapping[str, NDArray[Any]], **facts: Any) -> bytes:
     for name, array in arrays.items():
         data = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"))
         places[name] = [_NAMES[array.dtype.name], at, int(array.size)]
-        parts.append(data.tobytes() + b"\0" * (-data.nbytes % _STEP))
+        # Typed arrays must start at multiples of 8.
+        parts.append(data.tobytes() + b"\0" * (-data.nbytes % 8))
         at += len(parts[-1])
     header = json.dumps({"arrays": places, **facts}).encode()
-    header += b" " * (-(len(header) + 4) % _STEP)
+    header += b" " * (-(len(header) + 4) % 8)
     return len(header).to_bytes(4, "little") + header + b"".join(parts)
 
 

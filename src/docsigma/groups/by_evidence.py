@@ -52,7 +52,9 @@ def group_by_evidence(
             'clustering needs a classifier with covariance="diagonal", got '
             f"{classifier.covariance!r}: the hybrid has one, however few the labels"
         )
-    linear, precision, between = _marginals(classifier, posterior)
+    linear, precision, between = (
+        part.cpu().numpy() for part in marginals(classifier, posterior)
+    )
     groups = _Groups(linear, precision, between)
     loud = np.flatnonzero(precision.any(axis=1))
     # The surest first: they make groups that the others can join.
@@ -66,13 +68,15 @@ def group_by_evidence(
     return groups.by_size()
 
 
-def _marginals(clf: Any, posterior: GaussianPosterior) -> tuple[Floats, Floats, Floats]:
+def marginals(
+    clf: Any, posterior: GaussianPosterior
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return what documents say of the mean of their class, and how means spread."""
     factors = clf._documents(posterior)
     within = clf._form(clf.covariance_, factors.observed)
     centre = torch.from_numpy(clf.centre_).to(within)
     linear, precision = centred_marginals(factors, within, centre)
-    between = clf._form(clf.between_covariance_, within)
-    return linear.cpu().numpy(), precision.cpu().numpy(), between.cpu().numpy()
+    return linear, precision, clf._form(clf.between_covariance_, within)
 
 
 class _Groups:

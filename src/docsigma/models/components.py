@@ -12,7 +12,18 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from docsigma.counts import Vocabulary
     from docsigma.models._count_model import CountModel
+
+
+def known_words(model: CountModel) -> Vocabulary:
+    """Return the words of a model; one without them is refused."""
+    if model.vocabulary_ is None:
+        raise InputError(
+            "the model does not know its words, so it can embed counts but no texts: "
+            "call `set_vocabulary` before saving"
+        )
+    return model.vocabulary_
 
 
 def centred_loadings(model: CountModel) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -31,12 +42,9 @@ def strongest_words(
     would put words seen two or three times first; the root of the frequency holds them
     down.
     """
-    if model.vocabulary_ is None:
-        raise InputError(
-            "the model does not know its words; call `set_vocabulary` before saving"
-        )
+    words = known_words(model).words
     order = np.argsort(-(np.sqrt(unigram) * logits), kind="stable")[:n_words]
-    return [model.vocabulary_.words[column] for column in order]
+    return [words[column] for column in order]
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
 
 from docsigma import distances
 from docsigma._array_checks import Floats
-from docsigma.classifiers._same_topic import centred_marginals
+from docsigma.groups.by_evidence import marginals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,12 +87,7 @@ class SameTopic:
         That is :math:`B^{1/2} (I + \tilde P B)^{-1} \tilde h` with the spread B of
         topics; their cosines rank nearly as the ratios do.
         """
-        clf: Any = self.classifier
-        factors = clf._documents(documents)
-        within = clf._form(clf.covariance_, factors.observed)
-        centre = torch.from_numpy(clf.centre_).to(within)
-        linear, precision = centred_marginals(factors, within, centre)
-        between = clf._form(clf.between_covariance_, within)
+        linear, precision, between = marginals(self.classifier, documents)
         if between.ndim == 1:
             found = between.sqrt() * linear / (1 + between * precision)
         else:
@@ -102,10 +97,3 @@ class SameTopic:
             side = (linear @ root).unsqueeze(2)
             found = torch.linalg.solve(inner, side).squeeze(2)
         return np.asarray(found.cpu().numpy(), dtype=np.float32)
-
-
-def make_measure(name: str, classifier: EvidenceClassifier | None) -> Measure:
-    """Return the measure called `name`; with a classifier it is the log ratio."""
-    if classifier is not None:
-        return SameTopic(classifier)
-    return KL() if name == "kl" else Wasserstein2()

@@ -16,17 +16,17 @@ from docsigma.classifiers import EvidenceClassifier
 from docsigma.classifiers.counts_classifier import CountsClassifier
 from docsigma.exceptions import InputError
 from docsigma.models import load_model
+from docsigma.models.components import known_words
+from docsigma.search._files import read_index, write_index
 from docsigma.search._generations import current_generation, new_generation
 from docsigma.search.index import GaussianIndex, SearchResult
-from docsigma.text import as_texts
+from docsigma.text import as_texts, beginning
 
 if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
 EXCERPTS = "excerpts.json"
-# Words of the query that are named, per match, at the most.
-N_WORDS = 6
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,7 @@ class DocumentIndex:
 
     def count(self, texts: Iterable[object]) -> Any:
         """Count texts by the words of the model."""
-        words = self.model.vocabulary_
-        if words is None:
-            raise InputError("the model does not know its words: it embeds no texts")
-        return words.count(as_texts(texts)).counts
+        return known_words(self.model).count(as_texts(texts)).counts
 
     def embed(self, counts: Any) -> GaussianPosterior:
         """Return the Gaussians of documents, along the axes of the index."""
@@ -145,7 +142,7 @@ class DocumentIndex:
         self.index.add(self.embed(counts), ids, labels)
         if texts is not None and excerpt > 0:
             names = self.index.ids[before:]
-            begins = (" ".join(text[: 4 * excerpt].split())[:excerpt] for text in texts)
+            begins = (beginning(text, excerpt) for text in texts)
             self._excerpts |= dict(zip(names, begins, strict=True))
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -209,8 +206,7 @@ class DocumentIndex:
         model: Any = self.embedder
         if isinstance(model, CountsClassifier):
             model = model._embedding
-        assert self.model.vocabulary_ is not None
-        names, classifier = self.model.vocabulary_.words, self.index.classifier
+        names, classifier = known_words(self.model).words, self.index.classifier
         loadings = model.components_.astype(np.float64)
         unigram = np.exp(self.model.training_log_unigram_)
         away = loadings[:, counts.indices] - (loadings @ unigram)[:, None]
@@ -225,7 +221,7 @@ class DocumentIndex:
         shares = amounts / np.maximum(totals, np.finfo(np.float64).tiny)
         result = []
         for row in shares:
-            order = np.argsort(-row, kind="stable")[:N_WORDS]
+            order = np.argsort(-row, kind="stable")[:6]
             chosen = [(names[counts.indices[i]], float(row[i])) for i in order]
             result.append([(word, share) for word, share in chosen if share > 0])
         return result
@@ -234,7 +230,7 @@ class DocumentIndex:
         """Write model and index to a folder; a killed save leaves what was there."""
         config: dict[str, Any] = {}
         with new_generation(folder, config) as files:
-            self.index.write(files, config)
+            write_index(self.index, files, config)
             (files / EXCERPTS).write_text(json.dumps(self._excerpts), "utf-8")
             self.embedder.save(files / "model")
             classified = isinstance(self.embedder, CountsClassifier)
@@ -249,7 +245,7 @@ class DocumentIndex:
         load: Any = load_model
         if config["embedder"] == "classifier":
             load = CountsClassifier.load
-        found = cls(load(files / "model"), GaussianIndex.read(files, config))
+        found = cls(load(files / "model"), read_index(GaussianIndex, files, config))
         path = Path(files) / EXCERPTS
         found._excerpts = read_json_object(path, f"the index has no {EXCERPTS}")
         return found

@@ -6,18 +6,18 @@ import importlib.util
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from docsigma._array_checks import Floats, check_choice
+from docsigma.counts._base import BLOCK
 from docsigma.exceptions import InputError
 from docsigma.posterior import GaussianPosterior
-from docsigma.search import _files
+from docsigma.search._files import read_index, write_index
 from docsigma.search._generations import current_generation, new_generation
-from docsigma.search._measures import make_measure
+from docsigma.search._measures import KL, Measure, SameTopic, Wasserstein2
 from docsigma.search._neighbours import Neighbours
 from docsigma.search.calibration import SameTopicCalibration
 
@@ -26,12 +26,8 @@ if TYPE_CHECKING:
     from docsigma.posterior import GaussianPrior
 
 METRICS = ("wasserstein2", "kl")
-# Candidates that are ranked exactly, per query, at the least.
-CANDIDATES = 1000
 # Up to this many documents every one is compared; a graph of neighbours pays above.
 EXACT = 10_000
-# Documents that are compared with a query at once.
-BLOCK = 8192
 
 
 @dataclass(frozen=True)
@@ -73,7 +69,7 @@ class GaussianIndex:
         Whether neighbours are found by usearch and only some candidates ranked exactly;
         None: if there are more than 10 000 documents and usearch is installed.
     n_candidates : int, default=1000
-        How many candidates.
+        How many candidates are ranked exactly, per query, at the least.
 
     Attributes
     ----------
@@ -95,11 +91,13 @@ class GaussianIndex:
         *,
         metric: str = "wasserstein2",
         approximate: bool | None = None,
-        n_candidates: int = CANDIDATES,
+        n_candidates: int = 1000,
     ) -> None:
         check_choice("metric", metric, METRICS)
         self.classifier = classifier
-        self._measure = make_measure(metric, classifier)
+        self._measure: Measure = KL() if metric == "kl" else Wasserstein2()
+        if classifier is not None:
+            self._measure = SameTopic(classifier)
         if approximate and self._measure.metric is None:
             raise InputError("`metric`='kl' has no approximate search")
         if n_candidates < 1:
@@ -360,21 +358,12 @@ class GaussianIndex:
         """Write the index to a folder; a save that is killed leaves what was there."""
         config: dict[str, Any] = {}
         with new_generation(folder, config) as files:
-            self.write(files, config)
-
-    def write(self, files: Path, config: dict[str, Any]) -> None:
-        """Write the files of the index, and what describes them to `config`."""
-        _files.write_index(self, files, config)
+            write_index(self, files, config)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Map what :meth:`save` wrote into memory; no code is run."""
-        return cls.read(*current_generation(folder))
-
-    @classmethod
-    def read(cls, files: Path, config: dict[str, Any]) -> Self:
-        """Read what :meth:`write` wrote."""
-        return _files.read_index(cls, files, config)
+        return read_index(cls, *current_generation(folder))
 
 
 def _short(digest: str | None) -> str:

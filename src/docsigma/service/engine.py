@@ -12,18 +12,14 @@ import numpy as np
 import torch
 
 from docsigma.classifiers.counts_classifier import CountsClassifier
-from docsigma.exceptions import InputError
 from docsigma.models._subspace_model import SubspaceModel
-from docsigma.models.components import describe_dimensions
+from docsigma.models.components import describe_dimensions, known_words
 from docsigma.service.batcher import Batcher
 
 if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
     from docsigma.search import DocumentIndex
     from docsigma.service.settings import ServiceSettings
-
-# Up to so many documents threads wait for each other longer than they save.
-FEW_TEXTS = 16
 
 
 class Engine:
@@ -48,14 +44,7 @@ class Engine:
         classifier: CountsClassifier | None = None,
         index: DocumentIndex | None = None,
     ) -> None:
-        for what, found in (
-            ("model", model),
-            ("classifier", None if classifier is None else classifier.model),
-        ):
-            if found is not None and found.vocabulary_ is None:
-                raise InputError(
-                    f"the {what} does not know its words: it takes no texts"
-                )
+        self.words = known_words(model)
         self.model, self.classifier, self.index = model, classifier, index
         # Called with the size of each batch.
         self.on_batch: Callable[[int], object] = _ignore
@@ -85,8 +74,8 @@ class Engine:
     ) -> Callable[[list[str]], list[Any]]:
         def counted(texts: list[str]) -> list[Any]:
             self.on_batch(len(texts))
-            # Of this thread alone.
-            torch.set_num_threads(1 if len(texts) <= FEW_TEXTS else self._threads)
+            # Of this thread alone: of few texts threads would wait for each other.
+            torch.set_num_threads(1 if len(texts) <= 16 else self._threads)
             return work(texts)
 
         return counted
@@ -105,8 +94,7 @@ class Engine:
         for model in self._models():
             if isinstance(model, SubspaceModel):
                 model.keep_words()
-        assert self.model.vocabulary_ is not None
-        text = [" ".join(self.model.vocabulary_.words[:3])]
+        text = [" ".join(self.words.words[:3])]
         self.embed_now(text)
         if self.classifier is not None:
             self.classify_now(text)
@@ -115,8 +103,7 @@ class Engine:
 
     def embed_now(self, texts: list[str]) -> list[dict[str, Any]]:
         """Return the embedding of each text."""
-        assert self.model.vocabulary_ is not None
-        counted = self.model.vocabulary_.count(texts)
+        counted = self.words.count(texts)
         n_tokens = np.asarray(counted.counts.sum(axis=1)).ravel()
         if self.model.gives_points:
             columns = {"mean": self.model.transform(counted.counts).tolist()}
@@ -134,9 +121,7 @@ class Engine:
     def classify_now(self, texts: list[str]) -> list[dict[str, Any]]:
         """Return label and probabilities of each text."""
         assert self.classifier is not None
-        words = self.classifier.model.vocabulary_
-        assert words is not None
-        counts = words.count(texts).counts
+        counts = known_words(self.classifier.model).count(texts).counts
         q = self.classifier.embed(counts)
         proba = np.exp(self.classifier.predict_log_proba(q, counts))
         doubt = self.classifier.predict_uncertainty(q, counts)

@@ -1,10 +1,36 @@
-"""Columns of texts, whatever holds them."""
+"""Columns of texts and labels, whatever holds them, and estimators that take them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
+
+from sklearn.base import BaseEstimator
 
 from docsigma.exceptions import InputError
+
+
+class TextEstimator(BaseEstimator):
+    """An estimator that takes a column of strings."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def as_list(column: Any) -> list[Any]:
+    """Return the entries of a list or of a column of any library."""
+    for method in ("to_pylist", "to_list", "tolist"):
+        if hasattr(column, method):
+            return list(getattr(column, method)())
+    return list(column)
+
+
+def beginning(text: str, length: int) -> str:
+    """Return how a text begins, in one line of at most so many characters."""
+    return " ".join(text[: 4 * length].split())[:length]
 
 
 def as_texts(texts: Iterable[object]) -> list[str]:
@@ -35,17 +61,12 @@ def as_texts(texts: Iterable[object]) -> list[str]:
         )
     if isinstance(texts, (str, bytes)) or not hasattr(texts, "__iter__"):
         raise InputError(f"`texts` must be a list or a column of strings, got {kind}")
-    for method in ("to_pylist", "to_list", "tolist"):
-        if hasattr(texts, method):
-            texts = getattr(texts, method)()
-            break
-    found = []
-    for row, text in enumerate(texts):
+    found = as_list(texts)
+    for row, text in enumerate(found):
         if not isinstance(text, str):
             given = "nothing" if text is None or text != text else type(text).__name__
             hint = ': fill it, as with column.fillna("")' if given == "nothing" else ""
             raise InputError(
                 f"row {row} of `texts` must be a string, got {given}{hint}"
             )
-        found.append(text)
     return found

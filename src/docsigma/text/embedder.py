@@ -16,10 +16,10 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from docsigma.counts import Vocabulary
-from docsigma.exceptions import InputError
 from docsigma.groups.by_means import Group, group_by_means, group_numbers
 from docsigma.models import BayesianSMM, load_model
-from docsigma.text._texts import as_texts
+from docsigma.models.components import known_words
+from docsigma.text._texts import TextEstimator, as_texts
 
 if TYPE_CHECKING:
     import os
@@ -44,7 +44,7 @@ class Topic(NamedTuple):
 
 
 class DocumentEmbedder(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEstimator
 ):
     """Texts in, Gaussians out: vocabulary and model together.
 
@@ -125,12 +125,6 @@ class DocumentEmbedder(
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Iterable[object], y: object = None) -> Self:  # noqa: ARG002
@@ -249,27 +243,22 @@ class DocumentEmbedder(
 
         A `tokenizer` that was a function is passed again: a folder holds no code.
         """
-        return cls._of(load_model(folder), folder, tokenizer)
+        return cls._of(load_model(folder), tokenizer)
 
     @classmethod
     def _of(
         cls,
         model: CountModel,
-        folder: str | os.PathLike[str],
         tokenizer: Callable[[str], Iterable[str]] | None,
     ) -> Self:
-        """Make the embedder of a model that was read from `folder`."""
-        if model.vocabulary_ is None:
-            raise InputError(
-                f"the model in {folder} does not know its words: it can embed counts "
-                "but no texts"
-            )
+        """Make the embedder of a model that knows its words."""
+        words = known_words(model)
         if tokenizer is not None:
-            words = replace(model.vocabulary_, tokenizer=tokenizer)
+            words = replace(words, tokenizer=tokenizer)
             model.set_vocabulary(words)
         embedder = cls(
             model.n_components,
-            tokenizer=model.vocabulary_.tokenizer,
+            tokenizer=words.tokenizer,
             output=model.output,
             device=model.device,
         )
@@ -278,8 +267,7 @@ class DocumentEmbedder(
 
     def _counts(self, X: Iterable[object]) -> Any:
         check_is_fitted(self)
-        assert self.model_.vocabulary_ is not None
-        return self.model_.vocabulary_.count(as_texts(X)).counts
+        return known_words(self.model_).count(as_texts(X)).counts
 
     @property
     def _n_features_out(self) -> int:

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from docsigma._files import atomic_file
+from docsigma.counts._base import BLOCK
 from docsigma.exceptions import InputError
 from docsigma.workers._arrow import arrow_column
-
-# Documents of a file that are worked on at once.
-BATCH = 8192
 
 
 class TextBatches(ABC):
@@ -94,7 +92,7 @@ class TextBatches(ABC):
         with atomic_file(target) as temporary, pq.ParquetFile(source) as given:
             empty = self(given.schema_arrow.empty_table())
             with pq.ParquetWriter(temporary, empty.schema) as writer:
-                for batch in given.iter_batches(batch_size=BATCH):
+                for batch in given.iter_batches(batch_size=BLOCK):
                     writer.write_table(self(batch))
         return str(target)
 

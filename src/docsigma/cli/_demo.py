@@ -15,6 +15,7 @@ from docsigma.classifiers.counts_classifier import (
     CountsClassifier,
 )
 from docsigma.corpora import load_corpus
+from docsigma.distances import wasserstein2
 from docsigma.explore.page import write_page
 from docsigma.explore.workspace import Workspace
 from docsigma.metrics.evaluation import evaluate, tfidf_baseline
@@ -50,13 +51,8 @@ class DemoResult:
         return np.argsort(self.posterior.total_variance, kind="stable")
 
     def neighbours(self, row: int, n: int = 5) -> list[tuple[int, float]]:
-        """Nearest documents to `row` in Wasserstein-2 distance, with the distance.
-
-        For diagonal Gaussians it is the Euclidean distance of [mean, std].
-        """
-        q = self.posterior
-        vectors = np.hstack([q.mean, np.sqrt(q.variance)])
-        distance = np.linalg.norm(vectors - vectors[row], axis=1)
+        """Nearest documents to `row` in Wasserstein-2 distance, with the distance."""
+        (distance,) = wasserstein2(self.posterior[row : row + 1], self.posterior)
         order = [i for i in np.argsort(distance, kind="stable") if i != row][:n]
         return [(int(i), float(distance[i])) for i in order]
 

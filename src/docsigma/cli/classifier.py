@@ -1,4 +1,4 @@
-"""`docsigma classifier`: topic labels with their probabilities."""
+"""`docsigma classifier`: classes with their probabilities."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from docsigma.cli import _common, _counted
 from docsigma.cli._common import option
 from docsigma.cli._shard import Shard, ShardOption
-from docsigma.cli._tables import Blocks, check_table, write_table
+from docsigma.cli._tables import Blocks, TableFile, check_table, write_table
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="classifier",
-    help="Train, use and judge a topic classifier on a model's embeddings.",
+    help="Train, use and judge a classifier on a model's embeddings.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
+Coverage = Annotated[
+    float, option("Share of documents whose prediction set has the right label.")
+]
 ClassifierFolder = Annotated[
     Path, typer.Argument(metavar="CLF", help="Folder made by `classifier fit`.")
 ]
@@ -73,7 +76,7 @@ def fit(
     source = reader.count(docs, smm)
     n_documents, counts = len(source.counts), source.counts
     found = source.labels(slice(None))
-    unlabelled = "help, unlabelled" if kind in SEMI_SUPERVISED else "is left out"
+    unlabelled = "are used as unlabelled" if kind in SEMI_SUPERVISED else "are left out"
     rows, labels = _common.labelled_rows(found, n_documents, docs, unlabelled)
     if kind in SEMI_SUPERVISED:
         classifier = CountsClassifier.fit(smm, counts, list(found or []), kind=kind)
@@ -100,11 +103,9 @@ def fit(
 def predict(
     clf: ClassifierFolder,
     docs: _common.DocumentsArgument,
-    out: Annotated[Path, option("File to write: .parquet, .csv, .npz or .jsonl.")],
+    out: TableFile,
     *,
-    coverage: Annotated[
-        float, option("Share of documents whose prediction set has the right label.")
-    ] = 0.9,
+    coverage: Coverage = 0.9,
     reader: _common.DocumentOptions,
     shard: ShardOption = None,
     force: _common.Force = False,
@@ -114,7 +115,7 @@ def predict(
 
     A row holds id, predicted (also as label), probability[CLASS] for each class,
     entropy (nats: high where the label may be wrong), epistemic (the part of it that
-    more words would remove), typicality (low for topics that training has not seen),
+    more words would remove), typicality (low for classes that training has not seen),
     prediction_set (labels, with |; if the classifier is calibrated), total_variance
     (unless the model gives points), n_tokens and n_unknown.
     """
@@ -172,9 +173,7 @@ def evaluate(
     docs: _common.DocumentsArgument,
     plots: Annotated[Path | None, option("Folder for plots.", "none are drawn")] = None,
     *,
-    coverage: Annotated[
-        float, option("Share of documents whose prediction set has the right label.")
-    ] = 0.9,
+    coverage: Coverage = 0.9,
     reader: _common.DocumentOptions,
     as_json: _common.JsonFlag = False,
 ) -> None:
@@ -230,14 +229,7 @@ def evaluate(
         report["coverage"] = float(chosen[np.arange(len(labels)), columns].mean())
         report["mean_set_size"] = float(chosen.sum(axis=1).mean())
     if plots is not None:
-        report["plots"] = _plots(
-            plots,
-            classifier.kind.upper(),
-            log_proba,
-            labels,
-            classes,
-            known.source.counts.n_tokens[known.rows],
-        )
+        report["plots"] = _plots(plots, classifier, known, log_proba)
     shown = {
         "documents": len(labels),
         "accuracy": f"{report['accuracy']:.2f} %",
@@ -326,15 +318,16 @@ class _KnownDocuments:
 
 
 def _plots(
-    folder: Path, name: str, log_proba: Any, labels: Any, classes: Any, n_tokens: Any
+    folder: Path, classifier: CountsClassifier, known: _KnownDocuments, log_proba: Any
 ) -> list[str]:
     import numpy as np
 
     from docsigma.metrics import plots
-    from docsigma.metrics.plots import save_figures
 
     _common.make_folder(folder)
-    proba = np.exp(log_proba)
+    proba, name = np.exp(log_proba), classifier.kind.upper()
+    labels, classes = known.labels, classifier.classes_
+    n_tokens = known.source.counts.n_tokens[known.rows]
     figures = {
         "reliability.png": plots.plot_reliability(proba, labels, classes=classes),
         "risk_coverage.png": plots.plot_risk_coverage(
@@ -345,4 +338,4 @@ def _plots(
             {name: log_proba}, labels, n_tokens, classes=classes
         ),
     }
-    return save_figures(figures, folder)
+    return plots.save_figures(figures, folder)

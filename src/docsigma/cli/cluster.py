@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from docsigma.cli import _common
-from docsigma.cli._common import option
-from docsigma.cli._tables import check_table, write_table
+from docsigma.cli._tables import TableFile, check_table, write_table
 from docsigma.cli.classifier import ClassifierFolder
 
 
@@ -15,7 +13,7 @@ from docsigma.cli.classifier import ClassifierFolder
 def cluster(
     clf: ClassifierFolder,
     docs: _common.DocumentsArgument,
-    out: Annotated[Path, option("File to write: .parquet, .csv, .npz or .jsonl.")],
+    out: TableFile,
     *,
     reader: _common.DocumentOptions,
     force: _common.Force = False,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from docsigma.cli import _common
-from docsigma.cli._common import option
 from docsigma.cli._counted import CountedSource, embed_counts
 from docsigma.cli._shard import Shard, ShardOption
-from docsigma.cli._tables import Blocks, check_table, write_table
+from docsigma.cli._tables import Blocks, TableFile, check_table, write_table
 
 if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 def embed(
     model: _common.ModelFolder,
     docs: _common.DocumentsArgument,
-    out: Annotated[Path, option("File to write: .parquet, .csv, .npz or .jsonl.")],
+    out: TableFile,
     *,
     reader: _common.DocumentOptions,
     shard: ShardOption = None,

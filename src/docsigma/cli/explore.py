@@ -88,6 +88,7 @@ def make_workspace(
     import numpy as np
     import scipy.sparse as sp
 
+    from docsigma.corpora.documents import distinct
     from docsigma.explore.workspace import Workspace
     from docsigma.posterior import GaussianPosterior
 
@@ -108,7 +109,7 @@ def make_workspace(
     return Workspace(
         model,
         GaussianPosterior.concatenate(parts),
-        _distinct(ids),
+        distinct(ids, " ({})"),
         texts,
         sp.vstack([source.counts[every] for source in sources], format="csr"),
         given,
@@ -121,35 +122,14 @@ def make_workspace(
     )
 
 
-def _distinct(names: list[str]) -> list[str]:
-    """Return ids of which no two are alike: a repeated one is numbered."""
-    seen: set[str] = set()
-    found = []
-    for name in names:
-        own, number = name, 1
-        while own in seen:
-            number += 1
-            own = f"{name} ({number})"
-        seen.add(own)
-        found.append(own)
-    return found
-
-
 def serve_workspace(engine: Engine, workspace: Workspace, port: int) -> None:
     """Serve the page, and the service beside it, until the process is told to stop."""
-    import uvicorn
-
+    from docsigma.cli.serve import run_app
     from docsigma.service.app import make_app
     from docsigma.service.explore import add_explorer
     from docsigma.service.settings import ServiceSettings
 
-    app = make_app(engine, ServiceSettings(timeout=TIMEOUT, max_body=64 * 2**20))
+    # Fitting a classifier on the page may take minutes.
+    app = make_app(engine, ServiceSettings(timeout=600.0, max_body=64 * 2**20))
     add_explorer(app, workspace, {"127.0.0.1", "localhost"})
-    uvicorn.run(
-        app,
-        host="127.0.0.1",
-        port=port,
-        log_level="warning",
-        server_header=False,
-        timeout_graceful_shutdown=2,
-    )
+    run_app(app, "127.0.0.1", port, log_level="warning", timeout_graceful_shutdown=2)

@@ -53,11 +53,6 @@ class _Interrupt:
         return self.asked
 
 
-def checkpoint_path(out: Path) -> Path:
-    """Return the file that holds the checkpoint of a fit to `out`."""
-    return out.with_name(f"{out.name}.checkpoint.safetensors")
-
-
 @dataclass(frozen=True)
 class ModelOptions:
     """Parameters of the model, None where they are not given."""
@@ -176,7 +171,7 @@ def fit(
     n_tokens = float(as_counts(counts).n_tokens.sum())
     if n_tokens <= 0:
         raise InputError(f"{corpus} holds no word: every count is zero")
-    checkpoint = checkpoint_path(out)
+    checkpoint = out.with_name(f"{out.name}.checkpoint.safetensors")
     if resume and not checkpoint.is_file():
         raise InputError(f"there is no checkpoint {checkpoint} to resume from")
 

@@ -42,7 +42,9 @@ def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
         "rounds" if report["kind"] == "NVDM" else "passes": (
             f"{smm.n_iter_} in {last['seconds']:.0f} s"
         ),
-        "training ended": _ended(smm),
+        "training ended": (
+            "the bound had settled" if smm.converged_ else "all passes were done"
+        ),
         "objective" if points else "bound": _common.number(last["bound"], 0),
         f"{kl}, per document": f"{last['kl']:.2f} nats",
         "loadings that are zero": f"{100 * report['sparsity']:.1f} %",
@@ -68,10 +70,6 @@ def _load(folder: Path) -> tuple[CountModel, dict[str, Any]]:
     classes = [str(name) for name in topics.classes_]
     about = {"classifier": topics.kind, "n_classes": len(classes), "classes": classes}
     return topics.model, about
-
-
-def _ended(model: CountModel) -> str:
-    return "the bound had settled" if model.converged_ else "all passes were done"
 
 
 def _plain(value: object) -> Any:

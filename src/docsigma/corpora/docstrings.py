@@ -10,6 +10,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from docsigma.corpora.documents import Corpus, Documents
 from docsigma.exceptions import InputError
 
@@ -77,11 +79,12 @@ def load_docstrings(*, packages: Sequence[str] = PACKAGES) -> Corpus:
             + ", ".join(packages)
         )
     documents = _documents(found)
-    in_test = [_is_test(identity) for identity in documents.ids]
+    hashes = (hashlib.sha256(name.encode("utf-8")).digest() for name in documents.ids)
+    test = np.array([int.from_bytes(value[:8], "big") % 5 == 0 for value in hashes])
     return Corpus(
         "docstrings",
-        train=documents[[row for row, test in enumerate(in_test) if not test]],
-        test=documents[[row for row, test in enumerate(in_test) if test]],
+        train=documents[~test],
+        test=documents[test],
         description=DESCRIPTION,
     )
 
@@ -227,8 +230,3 @@ def _documents(found: dict[str, _Found]) -> Documents:
         labels=labels,
         source="installed packages",
     )
-
-
-def _is_test(identity: str) -> bool:
-    digest = hashlib.sha256(identity.encode("utf-8")).digest()
-    return int.from_bytes(digest[:8], "big") % 5 == 0

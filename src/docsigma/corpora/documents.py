@@ -167,6 +167,24 @@ class Documents:
         )
 
 
+def distinct(names: Sequence[str], mark: str) -> list[str]:
+    """Return ids of which no two are alike: `mark` numbers a repeated one.
+
+    Examples
+    --------
+    >>> distinct(["a", "b", "a"], "#{}")
+    ['a', 'b', 'a#2']
+    """
+    found: dict[str, None] = {}
+    for name in names:
+        own, number = name, 1
+        while own in found:
+            number += 1
+            own = name + mark.format(number)
+        found[own] = None
+    return list(found)
+
+
 def _of(source: str) -> str:
     return f" of {source}" if source else ""
 

@@ -117,7 +117,8 @@ def iter_documents(
     """
     file = Path(path)
     labelled = label_column is not None
-    if _is_matrix(file):
+    is_folder, suffix = _is_folder(file), _suffix(file)
+    if suffix in MATRICES and not is_folder:
         counts = read_matrix(file, vocabulary=vocabulary, labelled=labelled)
         for start in range(0, len(counts), BLOCK):
             yield counts[start : start + BLOCK]
@@ -127,7 +128,6 @@ def iter_documents(
             f"{file} is a folder of counts, not of documents: "
             "docsigma.counts.DiskCounts opens it"
         )
-    is_folder, suffix = _is_folder(file), _suffix(file)
     if not is_folder:
         existing_file(file)
         if suffix not in SUFFIXES:
@@ -267,10 +267,6 @@ def _scalar(value: object) -> str | None:
 
 def _suffix(path: Path) -> str:
     return Path(base_name(path)).suffix.lower()
-
-
-def _is_matrix(path: Path) -> bool:
-    return _suffix(path) in MATRICES and not _is_folder(path)
 
 
 def _is_folder(path: Path) -> bool:

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     import os
 
 
+# What SciPy's readers raise where a file is damaged.
+_BROKEN = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
+_CUT = (EOFError, OSError, MemoryError, NotImplementedError)
+DAMAGE = (*_BROKEN, *_CUT, zipfile.BadZipFile, zlib.error)
+
+
 def read_matrix(
     path: Path,
     *,
@@ -141,15 +147,7 @@ def _first(folder: Path, names: tuple[str, ...]) -> Path | None:
 def _market(path: Path, content: io.BytesIO) -> Any:
     try:
         return scipy.io.mmread(content)
-    except (
-        ValueError,
-        TypeError,
-        IndexError,
-        OverflowError,
-        EOFError,
-        OSError,
-        MemoryError,
-    ) as error:
+    except DAMAGE as error:
         raise InputError(
             f"cannot read {path}: damaged MatrixMarket ({error})"
         ) from error
@@ -158,20 +156,7 @@ def _market(path: Path, content: io.BytesIO) -> Any:
 def _npz(path: Path, content: io.BytesIO) -> Any:
     try:
         return sparse.load_npz(content)  # never loads pickles
-    except (
-        ValueError,
-        TypeError,
-        AttributeError,
-        KeyError,
-        IndexError,
-        OverflowError,
-        EOFError,
-        OSError,
-        MemoryError,
-        NotImplementedError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
+    except DAMAGE as error:
         if "pickle" in str(error):
             raise InputError(
                 f"cannot read {path}: it holds pickled objects, which are never loaded"

@@ -103,6 +103,9 @@ class _Groups:
         if not self._sizes[group]:
             # What is left is rounding.
             self._sums[group] = self._precisions[group] = 0.0
+        self._update(group)
+
+    def _update(self, group: int) -> None:
         sums, precisions = self._sums[group], self._precisions[group]
         self._evidence[group] = self._evidence_of(sums, precisions)
 
@@ -172,9 +175,8 @@ class _Groups:
         self._sizes[first] += self._sizes[second]
         self._sizes[second] = 0
         self._sums[second] = self._precisions[second] = 0.0
-        for group in (first, second):
-            sums, precisions = self._sums[group], self._precisions[group]
-            self._evidence[group] = self._evidence_of(sums, precisions)
+        self._update(first)
+        self._update(second)
 
     def by_size(self) -> NDArray[np.intp]:
         """Return the number of each document's group, the largest group first."""

@@ -79,8 +79,7 @@ def _add_grid(axes: Any) -> None:
 
 def _with_grid(title: str) -> tuple[Figure, Any]:
     """Return a figure and its axes, with a grid and a title."""
-    figure = new_figure(5.6, 4.2)
-    axes = figure.subplots()
+    figure, axes = blank(5.6, 4.2)
     axes.set_title(title)
     _add_grid(axes)
     return figure, axes
@@ -93,12 +92,7 @@ def _line(index: int) -> dict[str, Any]:
 
 
 def plot_reliability(
-    probabilities: Any,
-    labels: Any,
-    n_bins: int = 15,
-    *,
-    classes: Any = None,
-    title: str | None = None,
+    probabilities: Any, labels: Any, n_bins: int = 15, *, classes: Any = None
 ) -> Figure:
     """Draw accuracy against confidence, above a histogram of the confidences.
 
@@ -110,8 +104,6 @@ def plot_reliability(
         As for :func:`~docsigma.metrics.classification.accuracy`.
     n_bins : int
         Bins of equal width.
-    title : str, optional
-        Heading of the figure.
     """
     curve = reliability_curve(probabilities, labels, n_bins, classes=classes)
     figure = new_figure(5.0, 5.8)
@@ -126,7 +118,7 @@ def plot_reliability(
     upper.bar(height=gap, bottom=accuracy, **bars, **style, alpha=0.3, linewidth=0.8)
     upper.plot([0, 1], [0, 1], "--", color=_GREY, label="perfectly calibrated")
     upper.set(ylabel="accuracy", xlim=(0, 1), ylim=(0, 1))
-    upper.set_title("Reliability" if title is None else title)
+    upper.set_title("Reliability")
     error = curve.expected_calibration_error
     upper.legend(
         loc="upper left", frameon=False, title=f"ECE = {error:.3f}", alignment="left"
@@ -145,7 +137,6 @@ def plot_risk_coverage(
     labels: Any,
     *,
     classes: Any = None,
-    title: str | None = None,
 ) -> Figure:
     """Draw the error rate against the share of documents that are answered.
 
@@ -157,11 +148,9 @@ def plot_risk_coverage(
         Predicted probabilities, or those of several classifiers by their names.
     labels, classes
         As for :func:`~docsigma.metrics.classification.accuracy`.
-    title : str, optional
-        Heading of the figure.
     """
     named = probabilities if hasattr(probabilities, "items") else {"": probabilities}
-    figure, axes = _with_grid("Risk and coverage" if title is None else title)
+    figure, axes = _with_grid("Risk and coverage")
     for index, (name, values) in enumerate(named.items()):
         curve = risk_coverage_curve(values, labels, classes=classes)
         label = f"{name} (area {curve.area:.3f})".strip()
@@ -175,7 +164,7 @@ def plot_risk_coverage(
 
 
 def plot_confusion_matrix(
-    probabilities: Any, labels: Any, *, classes: Any = None, title: str | None = None
+    probabilities: Any, labels: Any, *, classes: Any = None
 ) -> Figure:
     """Draw which classes are taken for which; rows are true and add up to 100%.
 
@@ -185,8 +174,6 @@ def plot_confusion_matrix(
     ----------
     probabilities, labels, classes
         As for :func:`~docsigma.metrics.classification.accuracy`.
-    title : str, optional
-        Heading of the figure.
     """
     values, codes = check_probabilities(probabilities, labels, classes)
     n = values.shape[1]
@@ -213,7 +200,7 @@ def plot_confusion_matrix(
     axes.tick_params(labelsize=8, length=0)
     axes.spines[:].set_visible(False)
     axes.set(xlabel="predicted class", ylabel="true class")
-    axes.set_title("Confusion matrix" if title is None else title)
+    axes.set_title("Confusion matrix")
     bar = figure.colorbar(drawn.im_, ax=axes, shrink=0.6, aspect=25, pad=0.02)
     bar.set_label("% of the true class")
     return figure
@@ -226,7 +213,6 @@ def plot_cross_entropy_by_length(
     n_bins: int = 10,
     *,
     classes: Any = None,
-    title: str | None = None,
 ) -> Figure:
     """Draw cross-entropy against document length, in bins of equally many documents.
 
@@ -242,8 +228,6 @@ def plot_cross_entropy_by_length(
         Lengths of the documents, not negative.
     n_bins : int
         Number of bins.
-    title : str, optional
-        Heading of the figure.
     """
     several = hasattr(log_probabilities, "items")
     named = log_probabilities if several else {"": log_probabilities}
@@ -260,8 +244,7 @@ def plot_cross_entropy_by_length(
     edges = np.unique(np.quantile(lengths, np.linspace(0, 1, n_bins + 1)))
     bins = np.searchsorted(edges[1:-1], lengths, side="right")
     used = np.unique(bins)
-    heading = "Cross-entropy by document length" if title is None else title
-    figure, axes = _with_grid(heading)
+    figure, axes = _with_grid("Cross-entropy by document length")
     from matplotlib.ticker import LogLocator
 
     for index, (name, values) in enumerate(named.items()):

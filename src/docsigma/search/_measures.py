@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -18,22 +18,12 @@ if TYPE_CHECKING:
     from docsigma.posterior import GaussianPosterior
 
 
-class Measure(Protocol):
-    """Ranks documents for a query; the best has the least cost."""
-
-    name: str
-    # Metric of usearch that finds candidates among `vectors`; None if nothing does.
-    metric: str | None = None
-
-    def costs(self, query: GaussianPosterior, documents: GaussianPosterior) -> Floats:
-        """Return the cost of each document for one query."""
-
-    def vectors(self, documents: GaussianPosterior) -> NDArray[np.float32]:
-        """Return vectors whose neighbours are candidates."""
-
-
 class Wasserstein2:
-    """Euclid's distance of means and standard deviations."""
+    """Euclid's distance of means and standard deviations.
+
+    Of documents, the best for a query has the least cost. `metric` is that of usearch,
+    which finds candidates among `vectors`; None if nothing does.
+    """
 
     name = "wasserstein2"
     metric: str | None = "l2sq"
@@ -68,7 +58,7 @@ class KL:
 
 
 class SameTopic:
-    """Log ratio of one topic to two, by a classifier."""
+    """Log ratio of one class to two, by a classifier."""
 
     name = "same_topic"
     metric: str | None = "cos"
@@ -82,10 +72,10 @@ class SameTopic:
         return np.asarray(-ratios[0])
 
     def vectors(self, documents: GaussianPosterior) -> NDArray[np.float32]:
-        r"""Return what documents say of their topic's mean, in units of its spread.
+        r"""Return what documents say of their class's mean, in units of its spread.
 
         That is :math:`B^{1/2} (I + \tilde P B)^{-1} \tilde h` with the spread B of
-        topics; their cosines rank nearly as the ratios do.
+        classes; their cosines rank nearly as the ratios do.
         """
         linear, precision, between = marginals(self.classifier, documents)
         if between.ndim == 1:
@@ -97,3 +87,6 @@ class SameTopic:
             side = (linear @ root).unsqueeze(2)
             found = torch.linalg.solve(inner, side).squeeze(2)
         return np.asarray(found.cpu().numpy(), dtype=np.float32)
+
+
+Measure = Wasserstein2 | KL | SameTopic

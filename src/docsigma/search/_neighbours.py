@@ -11,16 +11,6 @@ from numpy.typing import NDArray
 from docsigma.exceptions import InputError
 
 
-def _usearch() -> Any:
-    try:
-        from usearch.index import Index
-    except ImportError as error:
-        raise InputError(
-            "approximate search needs usearch: pip install docsigma[search]"
-        ) from error
-    return Index
-
-
 class Neighbours:
     """A graph of vectors that finds neighbours without looking at all of them.
 
@@ -33,7 +23,13 @@ class Neighbours:
     """
 
     def __init__(self, n_dimensions: int, metric: str) -> None:
-        self._index: Any = _usearch()(
+        try:
+            from usearch.index import Index
+        except ImportError as error:
+            raise InputError(
+                "approximate search needs usearch: pip install docsigma[search]"
+            ) from error
+        self._index: Any = Index(
             ndim=n_dimensions,
             metric=metric,
             dtype="f16",

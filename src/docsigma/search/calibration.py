@@ -1,4 +1,4 @@
-"""From log ratios to probabilities that two documents are of one topic."""
+"""From log ratios to probabilities that two documents are of one class."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class SameTopicCalibration:
 
     @classmethod
     def of_pairs(cls, log_ratios: Floats, same: Any) -> SameTopicCalibration | None:
-        """Learn from the log ratios of pairs that are, or are not, of one topic.
+        """Learn from the log ratios of pairs that are, or are not, of one class.
 
         None if all of them are, or none is.
         """
@@ -89,6 +89,6 @@ class SameTopicCalibration:
         return cls(np.asarray(x, np.float64), np.asarray(y, np.float64))
 
     def predict(self, log_ratios: Any) -> Floats:
-        """Return the probability of one topic for each log ratio."""
+        """Return the probability of one class for each log ratio."""
         found = np.interp(log_ratios, self.log_ratios, self.probabilities)
         return np.asarray(found, dtype=np.float64)

@@ -40,9 +40,9 @@ class Match:
     label : str or None
         Its label, if it has one.
     score : float
-        Log ratio of one topic to two (greater is nearer), or a distance (less is).
+        Log ratio of one class to two (greater is nearer), or a distance (less is).
     probability : float or None
-        That it is of the query's topic, where the index is calibrated.
+        That it is of the query's class, where the index is calibrated.
     words : list of (str, float)
         Words of the query that made the match, with their shares in how far the means
         of the two point the same way; the strongest first.
@@ -65,7 +65,7 @@ class DocumentIndex:
     ----------
     embedder : BayesianSMM or CountsClassifier
         Turns counts into Gaussians. A classifier of the kinds ``"hybrid"`` and
-        ``"evidence"`` makes the index rank by log ratios of one topic.
+        ``"evidence"`` makes the index rank by log ratios of one class.
     index : GaussianIndex, default=None
         The Gaussians; by default an empty index with the default settings.
 
@@ -100,7 +100,7 @@ class DocumentIndex:
 
     def count(self, texts: Iterable[object]) -> Any:
         """Count texts by the words of the model."""
-        return known_words(self.model).count(as_texts(texts)).counts
+        return known_words(self.model).count(texts).counts
 
     def embed(self, counts: Any) -> GaussianPosterior:
         """Return the Gaussians of documents, along the axes of the index."""
@@ -199,7 +199,7 @@ class DocumentIndex:
 
         The query's mean is nearly :math:`\Gamma^{-1} \sum_i x_i (t_i - \bar t)`, so
         that its product with a document's mean is a sum over its words; with a
-        classifier dimensions count by how far they tell topics apart.
+        classifier dimensions count by how far they tell classes apart.
         """
         if not len(rows):
             return []
@@ -252,7 +252,7 @@ class DocumentIndex:
 
 
 def evidence_of(embedder: Any) -> EvidenceClassifier | None:
-    """Return what gives log ratios of one topic; None for a model alone."""
+    """Return what gives log ratios of one class; None for a model alone."""
     if not isinstance(embedder, CountsClassifier):
         return None
     found = embedder.classifier
@@ -260,7 +260,7 @@ def evidence_of(embedder: Any) -> EvidenceClassifier | None:
         found = found.score_
     if not isinstance(found, EvidenceClassifier):
         raise InputError(
-            f"the classifier {embedder.kind} has no ratios of one topic: train the "
+            f"the classifier {embedder.kind} has no ratios of one class: train the "
             "kind hybrid or evidence, on a model that gives Gaussians"
         )
     return found

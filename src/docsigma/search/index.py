@@ -41,10 +41,10 @@ class SearchResult:
     labels : list of str or None
         Their labels.
     scores : ndarray
-        Distances or divergences, least first; with a classifier log ratios of one topic
+        Distances or divergences, least first; with a classifier log ratios of one class
         to two, greatest first.
     probabilities : ndarray or None
-        Of being of the query's topic, where the index is calibrated.
+        Of being of the query's class, where the index is calibrated.
     rows : ndarray of int
         Places in the index.
     """
@@ -62,7 +62,7 @@ class GaussianIndex:
     Parameters
     ----------
     classifier : EvidenceClassifier, default=None
-        Ranks by the log ratio of one topic to two, which knows how sure documents are.
+        Ranks by the log ratio of one class to two, which knows how sure documents are.
     metric : {"wasserstein2", "kl"}, default="wasserstein2"
         What ranks without a classifier. KL(document || query) has no approximation.
     approximate : bool, default=None
@@ -175,18 +175,12 @@ class GaussianIndex:
             new["n_tokens"] = posterior.n_tokens
         if len(self) and set(new) != set(self._arrays):
             raise InputError("all documents carry numbers of tokens, or none does")
-        had = self._arrays
-        self._arrays = (
-            {name: np.concatenate([had[name], new[name]]) for name in new}
-            if len(self)
-            else new
-        )
+        if len(self):
+            new = {k: np.concatenate([self._arrays[k], new[k]]) for k in new}
+        self._arrays = new
         self._prior, self.model_digest = posterior.prior, posterior.model_digest
-        self.ids, self.labels, self._places = (
-            self.ids + names,
-            self.labels + found,
-            None,
-        )
+        self.ids, self.labels = self.ids + names, self.labels + found
+        self._places = None
         if self._neighbours is not None:
             self._neighbours.add(keys, self._measure.vectors(posterior))
         elif self._wants_neighbours():
@@ -218,12 +212,12 @@ class GaussianIndex:
         posterior: GaussianPosterior | None = None,
         labels: Sequence[str | None] | None = None,
     ) -> Self:
-        """Learn probabilities of one topic from labelled documents.
+        """Learn probabilities of one class from labelled documents.
 
         By default from those of the index; with too few labels, none is claimed.
         """
         if self.classifier is None:
-            raise InputError("probabilities of one topic need a `classifier`")
+            raise InputError("probabilities of one class need a `classifier`")
         if posterior is None:
             posterior, labels = self.posterior(), self.labels
         self.calibration = SameTopicCalibration.fit(
@@ -332,10 +326,13 @@ class GaussianIndex:
                 f"the {what} have {posterior.n_components} components, the index {size}"
             )
         if posterior.model_digest != self.model_digest:
-            own, other = self.model_digest, posterior.model_digest
+            other, own = (
+                "unknown" if digest is None else digest[:8]
+                for digest in (posterior.model_digest, self.model_digest)
+            )
             raise InputError(
-                f"the {what} were made by another model ({_short(other)}) than the "
-                f"index ({_short(own)})"
+                f"the {what} were made by another model ({other}) than the index "
+                f"({own})"
             )
 
     def _wants_neighbours(self) -> bool:
@@ -364,7 +361,3 @@ class GaussianIndex:
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Map what :meth:`save` wrote into memory; no code is run."""
         return read_index(cls, *current_generation(folder))
-
-
-def _short(digest: str | None) -> str:
-    return "unknown" if digest is None else digest[:8]

@@ -135,7 +135,7 @@ def _add_documents(app: FastAPI, engine: Engine, settings: ServiceSettings) -> N
     def topics(
         words: int = Query(8, ge=1, le=100, description="Words per end."),
     ) -> Response:
-        """Return what the dimensions of the model are about."""
+        """Return what the components of the model are about."""
         return _json({"dimensions": engine.topics(words)})
 
 

@@ -47,7 +47,7 @@ class Engine:
         self.words = known_words(model)
         self.model, self.classifier, self.index = model, classifier, index
         # Called with the size of each batch.
-        self.on_batch: Callable[[int], object] = _ignore
+        self.on_batch: Callable[[int], object] = lambda _: None
 
     def open(self, settings: ServiceSettings) -> None:
         """Start the threads that compute, and warm the model up."""
@@ -166,10 +166,6 @@ class Engine:
     def topics(self, n_words: int) -> list[dict[str, Any]]:
         """Return what the components of the model are about."""
         return [asdict(found) for found in describe_dimensions(self.model, n_words)]
-
-
-def _ignore(_: int) -> None:
-    """Do nothing with the size of a batch."""
 
 
 def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:

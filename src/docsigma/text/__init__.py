@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docsigma.text._texts import as_texts, beginning
+from docsigma.counts.texts import as_texts, beginning
 from docsigma.text.embedder import DocumentEmbedder, Topic
 from docsigma.text.topic_classifier import TopicClassifier
 

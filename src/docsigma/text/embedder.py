@@ -16,10 +16,10 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from docsigma.counts import Vocabulary
+from docsigma.counts.texts import as_texts
 from docsigma.groups.by_means import Group, group_by_means, group_numbers
 from docsigma.models import BayesianSMM, load_model
 from docsigma.models.components import known_words
-from docsigma.text._texts import TextEstimator, as_texts
 
 if TYPE_CHECKING:
     import os
@@ -41,6 +41,16 @@ class Topic(NamedTuple):
     size: int
     words: list[str]
     documents: list[str]
+
+
+class TextEstimator(BaseEstimator):
+    """An estimator that takes a column of strings."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
 
 
 class DocumentEmbedder(
@@ -153,7 +163,7 @@ class DocumentEmbedder(
         no name here, as ``lowercase``.
         """
         vocabulary, counted = Vocabulary.fit_count(
-            as_texts(X),
+            X,
             min_df=self.min_df,
             max_df=self.max_df,
             max_features=self.max_features,
@@ -199,7 +209,7 @@ class DocumentEmbedder(
 
     def clusters(self, X: Iterable[object], n_clusters: int = 10) -> NDArray[np.intp]:
         """Return the number of the group of each document; group 0 is the largest."""
-        return group_numbers(self._groups(as_texts(X), n_clusters, 1))
+        return group_numbers(self._groups(X, n_clusters, 1))
 
     def topics(
         self, X: Iterable[object], n_topics: int = 10, n_words: int = 8
@@ -222,7 +232,9 @@ class DocumentEmbedder(
             for number, group in enumerate(self._groups(texts, n_topics, n_words))
         ]
 
-    def _groups(self, texts: list[str], n_groups: int, n_words: int) -> list[Group]:
+    def _groups(
+        self, texts: Iterable[object], n_groups: int, n_words: int
+    ) -> list[Group]:
         counts, model = self._counts(texts), self.model_
         embed = model.transform if model.gives_points else model.posterior
         return group_by_means(model, embed(counts), n_groups, n_words)
@@ -267,7 +279,7 @@ class DocumentEmbedder(
 
     def _counts(self, X: Iterable[object]) -> Any:
         check_is_fitted(self)
-        return known_words(self.model_).count(as_texts(X)).counts
+        return known_words(self.model_).count(X).counts
 
     @property
     def _n_features_out(self) -> int:

@@ -15,9 +15,9 @@ from docsigma.classifiers.counts_classifier import (
     SEMI_SUPERVISED,
     CountsClassifier,
 )
+from docsigma.counts.texts import as_list, as_texts
 from docsigma.exceptions import InputError
-from docsigma.text._texts import TextEstimator, as_list, as_texts
-from docsigma.text.embedder import DocumentEmbedder
+from docsigma.text.embedder import DocumentEmbedder, TextEstimator
 
 if TYPE_CHECKING:
     import os
@@ -138,7 +138,8 @@ class TopicClassifier(ClassifierMixin, TextEstimator):
 
     def predict_log_proba(self, X: Iterable[object]) -> NDArray[Any]:
         """Return the log probability of each class for each document."""
-        log_proba: NDArray[Any] = self.classifier_.predict_log_proba(*self._embed(X))
+        embedded = self._embed(X)
+        log_proba: NDArray[Any] = self.classifier_.predict_log_proba(*embedded)
         return log_proba
 
     def predict(self, X: Iterable[object]) -> NDArray[Any]:
@@ -166,7 +167,8 @@ class TopicClassifier(ClassifierMixin, TextEstimator):
 
     def predict_uncertainty(self, X: Iterable[object]) -> Uncertainty:
         """Return what each prediction does not know: its entropy, and why."""
-        return self.classifier_.predict_uncertainty(*self._embed(X))
+        embedded = self._embed(X)
+        return self.classifier_.predict_uncertainty(*embedded)
 
     def predict_sets(
         self, X: Iterable[object], coverage: float = 0.9
@@ -177,7 +179,8 @@ class TopicClassifier(ClassifierMixin, TextEstimator):
         ones. An empty set means that no label is likely enough; a text without known
         words may be anything.
         """
-        chosen = self.classifier_.predict_sets(*self._embed(X), coverage)
+        embedded = self._embed(X)
+        chosen = self.classifier_.predict_sets(*embedded, coverage)
         return [self.classifier_.classes_[row].tolist() for row in chosen]
 
     def explain(self, X: Iterable[object]) -> list[Explanation]:
@@ -197,10 +200,7 @@ class TopicClassifier(ClassifierMixin, TextEstimator):
         *,
         tokenizer: Callable[[str], Iterable[str]] | None = None,
     ) -> Self:
-        """Read a folder that :meth:`save` or ``docsigma classifier fit`` wrote.
-
-        A `tokenizer` that was a function is passed again: a folder holds no code.
-        """
+        """Read what :meth:`save` wrote; `tokenizer` is as for a `DocumentEmbedder`."""
         classifier = CountsClassifier.load(folder)
         embedder = DocumentEmbedder._of(classifier.model, tokenizer)
         topics = cls(embedder, kind=classifier.kind)

@@ -11,7 +11,6 @@ from typing import Any
 from docsigma._files import atomic_file
 from docsigma.counts._base import BLOCK
 from docsigma.exceptions import InputError
-from docsigma.workers._arrow import arrow_column
 
 
 class TextBatches(ABC):
@@ -99,6 +98,19 @@ class TextBatches(ABC):
     def schema(self, like: Any) -> Any:
         """Return that of what :meth:`each` makes of batches with the schema `like`."""
         return _plain(self(like.empty_table()).schema)
+
+
+def arrow_column(values: Any) -> Any:
+    """Return a column: strings from a list, numbers from a vector or a matrix."""
+    import pyarrow as pa
+
+    if isinstance(values, list):
+        # Said, for a block without one label has no type of its own.
+        return pa.array(values, pa.string())
+    if values.ndim == 1:
+        return pa.array(values)
+    flat = pa.array(values.reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
 
 
 def _plain(schema: Any) -> Any:

@@ -1,23 +1,11 @@
-"""Columns of texts and labels, whatever holds them, and estimators that take them."""
+"""Columns of texts and labels, whatever holds them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from sklearn.base import BaseEstimator
-
 from docsigma.exceptions import InputError
-
-
-class TextEstimator(BaseEstimator):
-    """An estimator that takes a column of strings."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 def as_list(column: Any) -> list[Any]:

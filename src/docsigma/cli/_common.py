@@ -128,8 +128,8 @@ class DocumentOptions:
     @property
     def columns(self) -> dict[str, Any]:
         """How the columns of a table are read."""
-        names = ("text_column", "label_column", "id_column", "delimiter", "encoding")
-        return {name: getattr(self, name) for name in names}
+        no_columns = ("split", "vocabulary")
+        return {k: v for k, v in vars(self).items() if k not in no_columns}
 
     def open_counts(self, name: str) -> DiskCounts | None:
         """Open the folder `name` that `count` wrote; None if it is something else."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from docsigma.cli import _common, _counted
+from docsigma.cli import _common
 from docsigma.cli._common import option
 from docsigma.cli._shard import Shard, ShardOption
 from docsigma.cli._tables import Blocks, TableFile, check_table, write_table
@@ -84,7 +83,7 @@ def fit(
         some = counts if len(rows) == n_documents else counts[rows]
         classifier = CountsClassifier.fit(smm, some, labels, kind=kind)
     if calibration is not None:
-        held_out = _KnownDocuments.read(classifier, reader, calibration)
+        held_out = _KnownDocuments(classifier, reader, calibration)
         classifier.calibrate(held_out.source.counts[held_out.rows], held_out.labels)
     classifier.save(out)
     report = {
@@ -198,7 +197,7 @@ def evaluate(
     if not 0 < coverage < 1:
         raise InputError(f"--coverage must be between 0 and 1, got {coverage:g}")
     classifier = CountsClassifier.load(clf)
-    known = _KnownDocuments.read(classifier, reader, docs)
+    known = _KnownDocuments(classifier, reader, docs)
     labels, classes = known.labels, classifier.classes_
     log_proba = known.predict_log_proba(classifier)
     proba = np.exp(log_proba)
@@ -266,27 +265,17 @@ def evaluate(
         )
 
 
-@dataclass(frozen=True)
 class _KnownDocuments:
-    """Documents whose labels the classifier knows."""
+    """Documents, counted, without those of no label or of one that is not known."""
 
-    source: _counted.CountedSource
-    rows: Any
-    labels: Any
-    n_unlabelled: int
-    n_unseen: int
-    unseen: list[str]
-
-    @classmethod
-    def read(
-        cls, classifier: CountsClassifier, reader: _common.DocumentOptions, docs: str
-    ) -> _KnownDocuments:
-        """Count documents, and leave out those of no label or of an unknown one."""
+    def __init__(
+        self, classifier: CountsClassifier, reader: _common.DocumentOptions, docs: str
+    ) -> None:
         import numpy as np
 
-        source = reader.count(docs, classifier.model)
-        n_documents = len(source.counts)
-        found = source.labels(slice(None))
+        self.source = reader.count(docs, classifier.model)
+        n_documents = len(self.source.counts)
+        found = self.source.labels(slice(None))
         rows, labels = _common.labelled_rows(found, n_documents, docs)
         known = np.isin(labels, classifier.classes_)
         if not known.any():
@@ -294,14 +283,10 @@ class _KnownDocuments:
                 f"none of the {len(labels)} documents has one of the classifier's "
                 f"{len(classifier.classes_)} classes"
             )
-        return cls(
-            source,
-            rows[known],
-            labels[known],
-            n_documents - len(rows),
-            int((~known).sum()),
-            sorted(set(labels[~known].tolist())),
-        )
+        self.rows, self.labels = rows[known], labels[known]
+        self.n_unlabelled = n_documents - len(rows)
+        self.n_unseen = int((~known).sum())
+        self.unseen = sorted(set(labels[~known].tolist()))
 
     def predict_log_proba(self, classifier: CountsClassifier) -> Any:
         """Return log probabilities; of documents on disk block by block."""

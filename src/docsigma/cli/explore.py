@@ -54,13 +54,17 @@ def explore(
 
     Example: docsigma explore model tickets.csv --labels labels.jsonl
     """
-    from docsigma.cli.serve import check_address, load_engine
+    from docsigma.cli.serve import check_address, load_engine, run_app
 
     check_address("127.0.0.1", port)
     _common.check_positive("--topics", topics)
     if labels is not None and not labels.exists():
         _common.check_writable(labels, model, docs)
     engine = load_engine(model, classifier, index, device)
+    from docsigma.service.app import make_app
+    from docsigma.service.explore import add_explorer
+    from docsigma.service.settings import ServiceSettings
+
     typer.echo(f"embedding {docs} ...", err=True)
     workspace = make_workspace(
         engine,
@@ -75,7 +79,10 @@ def explore(
     typer.echo(f"{len(workspace)} documents at {address} (Ctrl-C stops)", err=True)
     if not no_browser:
         threading.Timer(1.0, webbrowser.open, [address]).start()
-    serve_workspace(engine, workspace, port)
+    # Fitting a classifier on the page may take minutes.
+    app = make_app(engine, ServiceSettings(timeout=600.0, max_body=64 * 2**20))
+    add_explorer(app, workspace, {"127.0.0.1", "localhost"})
+    run_app(app, "127.0.0.1", port, log_level="warning", timeout_graceful_shutdown=2)
 
 
 def make_workspace(
@@ -120,16 +127,3 @@ def make_workspace(
         title=Path(names[-1]).stem,
         **options,
     )
-
-
-def serve_workspace(engine: Engine, workspace: Workspace, port: int) -> None:
-    """Serve the page, and the service beside it, until the process is told to stop."""
-    from docsigma.cli.serve import run_app
-    from docsigma.service.app import make_app
-    from docsigma.service.explore import add_explorer
-    from docsigma.service.settings import ServiceSettings
-
-    # Fitting a classifier on the page may take minutes.
-    app = make_app(engine, ServiceSettings(timeout=600.0, max_body=64 * 2**20))
-    add_explorer(app, workspace, {"127.0.0.1", "localhost"})
-    run_app(app, "127.0.0.1", port, log_level="warning", timeout_graceful_shutdown=2)

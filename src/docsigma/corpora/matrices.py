@@ -67,8 +67,14 @@ def read_matrix(
     """
     content = io.BytesIO(read_bytes(path))
     stem = Path(base_name(path)).stem
-    market = Path(base_name(path)).suffix.lower() == ".mtx"
-    matrix = _market(path, content) if market else _npz(path, content)
+    if Path(base_name(path)).suffix.lower() == ".mtx":
+        try:
+            matrix: Any = scipy.io.mmread(content)
+        except DAMAGE as error:
+            message = f"cannot read {path}: damaged MatrixMarket ({error})"
+            raise InputError(message) from error
+    else:
+        matrix = _npz(path, content)
     counts = check_counts(matrix, name=str(path))
     n_documents, n_features = counts.shape
     if not n_documents or not n_features:
@@ -142,15 +148,6 @@ def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
 
 def _first(folder: Path, names: tuple[str, ...]) -> Path | None:
     return next((folder / name for name in names if (folder / name).is_file()), None)
-
-
-def _market(path: Path, content: io.BytesIO) -> Any:
-    try:
-        return scipy.io.mmread(content)
-    except DAMAGE as error:
-        raise InputError(
-            f"cannot read {path}: damaged MatrixMarket ({error})"
-        ) from error
 
 
 def _npz(path: Path, content: io.BytesIO) -> Any:

@@ -21,13 +21,7 @@ from docsigma.exceptions import InputError
 FOLDER = "20newsgroups"
 FILES = ("train.jsonl.xz", "test.jsonl.xz")
 FOLDER_2K = "20newsgroups-nvdm2000"
-FILES_2K = (
-    "train.feat.xz",
-    "train.ids.xz",
-    "test.feat.xz",
-    "test.ids.xz",
-    "vocab.new",
-)
+FILES_2K = ("train.feat.xz", "train.ids.xz", "test.feat.xz", "test.ids.xz", "vocab.new")
 
 DESCRIPTION = "Usenet postings of 20 newsgroups, split by date, headers kept"
 DESCRIPTION_2K = "20 Newsgroups as counts of the 2000 words that NVDM uses"

@@ -117,13 +117,15 @@ def compare_batches(
     groups = Groups.fit(model, type(old).concatenate([old, new]), n_topics, n_words)
     shares = [_share_draws(groups, batch, random) for batch in (old, new)]
     change = shares[1] - shares[0]
-    nearest = _typical(groups, new)
+    of = groups.nearest(new.mean.astype(np.float64))
+    away = np.square(new.mean - groups.centres[of]).sum(axis=1)
+    order = np.argsort(away + new.total_variance, kind="stable")
     topics = []
     for number, group in enumerate(groups.found):
         moved = Interval.of(change[:, number])
         grew = True if moved.low > 0 else False if moved.high < 0 else None
         before, after = (Interval.of(share[:, number]) for share in shares)
-        typical = nearest[number]
+        typical = order[of[order] == number][:3].tolist()
         topics.append(TopicShift(group.words, before, after, moved, grew, typical))
     topics.sort(key=lambda topic: -abs(topic.change.value))
     return Drift(topics, *_unexplained(model, old, new, n_topics, random))
@@ -142,14 +144,6 @@ def _share_draws(
         counts = np.bincount(groups.nearest(points), minlength=len(groups))
         result[start : start + inner] = random.dirichlet(counts + 0.5, inner)
     return result
-
-
-def _typical(groups: Groups, batch: GaussianPosterior) -> list[list[int]]:
-    of = groups.nearest(batch.mean.astype(np.float64))
-    away = np.square(batch.mean - groups.centres[of]).sum(axis=1)
-    cost = away + batch.total_variance
-    order = np.argsort(cost, kind="stable")
-    return [order[of[order] == number][:3].tolist() for number in range(len(groups))]
 
 
 def _unexplained(

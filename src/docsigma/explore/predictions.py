@@ -41,13 +41,6 @@ class Predictions:
         return np.asarray(self.entropy / np.log(max(2, len(self.classes))))
 
     @classmethod
-    def learned(
-        cls, posterior: GaussianPosterior, labels: dict[int, str]
-    ) -> Predictions:
-        """Fit the classifier for few labels, and predict every document."""
-        return cls.by(fit_few_labels(posterior, labels), posterior)
-
-    @classmethod
     def by(
         cls, classifier: EvidenceClassifier, posterior: GaussianPosterior
     ) -> Predictions:

@@ -17,7 +17,7 @@ from docsigma.exceptions import InputError
 from docsigma.explore.drift import compare_batches
 from docsigma.explore.labels import Labels
 from docsigma.explore.packing import pack, to_bytes
-from docsigma.explore.predictions import Predictions
+from docsigma.explore.predictions import Predictions, fit_few_labels
 from docsigma.explore.projection import Projection
 from docsigma.explore.proposals import propose
 from docsigma.explore.words import mark_words
@@ -152,13 +152,11 @@ class Workspace:
         kept = order[share[order] >= 0.5]
         return self.rows(kept.tolist(), unknown=share[kept].tolist())
 
-    def _means(self) -> Floats:
-        return np.asarray(self.posterior.mean, dtype=np.float64)
-
     def points(self) -> bytes:
         """Return places, ellipses, certainty, topics and oddness of all documents."""
-        projection = Projection.principal(self._means())
-        x, y = projection.points(self._means()).T
+        means = np.asarray(self.posterior.mean, dtype=np.float64)
+        projection = Projection.principal(means)
+        x, y = projection.points(means).T
         xx, xy, yy = projection.covariances(self.posterior).T
         wide = {"x": x, "y": y, "xx": xx, "xy": xy, "yy": yy}
         arrays = {name: a.astype(np.float32) for name, a in wide.items()}
@@ -265,7 +263,8 @@ class Workspace:
 
     def learn(self) -> None:
         """Fit the classifier for few labels, and predict every document."""
-        self.predictions = Predictions.learned(self.posterior, self.labels.of)
+        classifier = fit_few_labels(self.posterior, self.labels.of)
+        self.predictions = Predictions.by(classifier, self.posterior)
 
     @cached_property
     def drift(self) -> dict[str, Any] | None:

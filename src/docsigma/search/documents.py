@@ -19,7 +19,7 @@ from docsigma.models import load_model
 from docsigma.models.components import known_words
 from docsigma.search._files import read_index, write_index
 from docsigma.search._generations import current_generation, new_generation
-from docsigma.search.index import GaussianIndex, SearchResult
+from docsigma.search.index import GaussianIndex
 from docsigma.text import as_texts, beginning
 
 if TYPE_CHECKING:
@@ -168,29 +168,18 @@ class DocumentIndex:
         """Return matches of texts that are counted and embedded already."""
         found = self.index.search(posterior, n, **filters)
         silent = posterior.require_tokens() == 0
-        return [
-            []
-            if silent[row]
-            else self._matches(counts[row], posterior[row], found[row])
-            for row in range(len(found))
-        ]
-
-    def _matches(
-        self, counts: Any, query: GaussianPosterior, found: SearchResult
-    ) -> list[Match]:
-        words = self._words(counts, query, found.rows)
-        probabilities: Any = found.probabilities
-        return [
-            Match(
-                name,
-                found.labels[i],
-                float(found.scores[i]),
-                None if probabilities is None else float(probabilities[i]),
-                words[i],
-                self._excerpts.get(name),
-            )
-            for i, name in enumerate(found.ids)
-        ]
+        matches: list[list[Match]] = [[] for _ in found]
+        for row, one in enumerate(found):
+            if silent[row]:
+                continue
+            words = self._words(counts[row], posterior[row], one.rows)
+            sure: Any = [None] * len(words)
+            if one.probabilities is not None:
+                sure = one.probabilities.tolist()
+            scores, excerpts = one.scores.tolist(), map(self._excerpts.get, one.ids)
+            columns = (one.ids, one.labels, scores, sure, words, excerpts)
+            matches[row] = [Match(*values) for values in zip(*columns, strict=True)]
+        return matches
 
     def _words(
         self, counts: Any, query: GaussianPosterior, rows: Any

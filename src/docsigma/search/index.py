@@ -183,7 +183,12 @@ class GaussianIndex:
         self._places = None
         if self._neighbours is not None:
             self._neighbours.add(keys, self._measure.vectors(posterior))
-        elif self._wants_neighbours():
+        elif self.approximate or (
+            self.approximate is None
+            and self._measure.metric is not None
+            and len(self) > EXACT
+            and importlib.util.find_spec("usearch") is not None
+        ):
             self._connect()
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -334,11 +339,6 @@ class GaussianIndex:
                 f"the {what} were made by another model ({other}) than the index "
                 f"({own})"
             )
-
-    def _wants_neighbours(self) -> bool:
-        if self.approximate is not None or self._measure.metric is None:
-            return bool(self.approximate)
-        return len(self) > EXACT and importlib.util.find_spec("usearch") is not None
 
     def _connect(self) -> None:
         """Build the graph of neighbours."""

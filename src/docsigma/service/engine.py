@@ -13,7 +13,7 @@ import torch
 
 from docsigma.classifiers.counts_classifier import CountsClassifier
 from docsigma.models._subspace_model import SubspaceModel
-from docsigma.models.components import describe_dimensions, known_words
+from docsigma.models.components import known_words
 from docsigma.service.batcher import Batcher
 
 if TYPE_CHECKING:
@@ -80,18 +80,10 @@ class Engine:
 
         return counted
 
-    def _models(self) -> list[Any]:
-        """Return the models that embed."""
-        found: list[Any] = [self.model]
-        parts = [self.classifier, None if self.index is None else self.index.embedder]
-        return found + [
-            part._embedding if isinstance(part, CountsClassifier) else part
-            for part in parts
-            if part is not None
-        ]
-
     def _warm_up(self) -> None:
-        for model in self._models():
+        embedder = None if self.index is None else self.index.embedder
+        for part in (self.model, self.classifier, embedder):
+            model = part._embedding if isinstance(part, CountsClassifier) else part
             if isinstance(model, SubspaceModel):
                 model.keep_words()
         text = [" ".join(self.words.words[:3])]
@@ -162,10 +154,6 @@ class Engine:
             return found
 
         return await loop.run_in_executor(self._executor, find)
-
-    def topics(self, n_words: int) -> list[dict[str, Any]]:
-        """Return what the components of the model are about."""
-        return [asdict(found) for found in describe_dimensions(self.model, n_words)]
 
 
 def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:

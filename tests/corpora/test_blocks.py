@@ -157,3 +157,6 @@ def test_a_matrix_comes_in_blocks_too(tmp_path, monkeypatch):
         "a",
     ]
     assert [one for block in blocks for one in block.ids] == list("12345")
+    together = read_documents(tmp_path / "counts.npz")
+    np.testing.assert_array_equal(together.counts.toarray(), matrix.toarray())
+    assert together.labels == ["a", None, "b", None, "a"]

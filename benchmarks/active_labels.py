@@ -19,10 +19,11 @@ import numpy as np
 
 from docsigma import BayesianSMM, load_corpus
 from docsigma.counts import Vocabulary
-from docsigma.experiments.figures import label_curves, save_figures
 from docsigma.explore.predictions import Predictions, fit_few_labels
 from docsigma.explore.proposals import propose
+from docsigma.metrics.plots import save_figures
 from docsigma.posterior import GaussianPosterior
+from figures import label_curves
 
 RESULTS = Path(__file__).parent / "results" / "active-labels.json"
 FIGURE = Path(__file__).parents[1] / "docs" / "images" / "active-labels.png"

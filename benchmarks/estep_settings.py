@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from bounds import load
 from docsigma import DocumentEmbedder
 from docsigma.covariances import Diagonal

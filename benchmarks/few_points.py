@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from docsigma.experiments.environment import environment
 from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments, tiles
+from docsigma.metrics.environment import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,9 +17,12 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from docsigma.experiments.demo import run_demo
-from docsigma.experiments.figures import label_curves, save_figures
+import numpy as np
+
+from docsigma.cli._demo import run_demo
+from docsigma.metrics.plots import PALETTE, blank, save_figures
 from docsigma_paper.cut_documents import Cut, plot_cuts
 
 ROOT = Path(__file__).parents[1]
@@ -39,6 +42,29 @@ def draw_cuts(results: Path, images: Path) -> list[Path]:
         drawn.append(images / f"{file.stem}.png")
         plot_cuts(cuts, title).savefig(drawn[-1])
     return drawn
+
+
+def label_curves(report: dict[str, Any]) -> Any:
+    """Draw accuracy over labelled documents per order of labelling.
+
+    A report has `n_labels`, and per order in `accuracy` one list of them per draw;
+    draws are thin lines, their mean a thick one.
+    """
+    figure, axes = blank()
+    axes.set_ylim(0, 100)
+    for place, (order, draws) in enumerate(report["accuracy"].items()):
+        color = PALETTE[3 * place]
+        for one in draws:
+            axes.plot(report["n_labels"], one, color=color, alpha=0.25, linewidth=1)
+        mean = np.mean(draws, axis=0)
+        label = f"{order} order"
+        axes.plot(report["n_labels"], mean, color=color, marker="o", label=label)
+    axes.set_xticks(report["n_labels"])
+    axes.set_xlabel("labelled documents")
+    axes.set_ylabel("accuracy on test documents (%)")
+    axes.set_title(f"Labels on {report['corpus']}, {len(draws)} draws each")
+    axes.legend(frameon=False, loc="lower right")
+    return figure
 
 
 def draw_labels(results: Path, images: Path) -> Path:

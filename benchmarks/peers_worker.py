@@ -128,7 +128,7 @@ def judge(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
     import torch
 
     from docsigma.classifiers import CrossValidatedLogisticRegression
-    from docsigma.experiments.evaluation import evaluate as scores
+    from docsigma.metrics.evaluation import evaluate as scores
 
     torch.set_num_threads(task["settings"]["threads"])
     labels = json.loads((folder / "labels.json").read_text("utf-8"))

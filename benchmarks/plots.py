@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from docsigma.experiments.figures import PALETTE, save_figures
+from docsigma.metrics.plots import PALETTE, save_figures
 
 if TYPE_CHECKING:
     from collections.abc import Callable

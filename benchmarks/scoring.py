@@ -23,7 +23,7 @@ from docsigma import (
     GaussianPrior,
     UncertainGaussianClassifier,
 )
-from docsigma.experiments.environment import environment
+from docsigma.metrics.environment import environment
 
 N_CLASSES = 20
 PRECISION = 10.0

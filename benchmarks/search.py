@@ -25,8 +25,8 @@ import numpy as np
 from docsigma import distances, load_corpus
 from docsigma.classifiers import CountsClassifier
 from docsigma.classifiers._words import inverse_document_frequencies, tfidf
-from docsigma.experiments.environment import environment
 from docsigma.metrics import expected_calibration_error
+from docsigma.metrics.environment import environment
 from docsigma.search import SameTopicCalibration
 from docsigma.search.documents import evidence_of
 

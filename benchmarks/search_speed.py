@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from docsigma import EvidenceClassifier, GaussianPosterior, GaussianPrior
-from docsigma.experiments.environment import environment
+from docsigma.metrics.environment import environment
 from docsigma.search import GaussianIndex
 from docsigma.search._neighbours import Neighbours
 

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from docsigma import load_corpus, load_model
-from docsigma.experiments.environment import environment
+from docsigma.metrics.environment import environment
 
 TOLERANCE = 1e-4
 JSON = {"Content-Type": "application/json"}

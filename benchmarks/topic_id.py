@@ -25,8 +25,8 @@ from _topic_id import Setting, TfidfRegression, fit_hybrid, fit_one, load, prepa
 from docsigma import CrossValidatedLogisticRegression
 from docsigma.classifiers.conformal import PredictionSets, length_bands
 from docsigma.classifiers.uncertainty import entropies
-from docsigma.experiments.evaluation import evaluate
 from docsigma.metrics import error_detection_area
+from docsigma.metrics.evaluation import evaluate
 from docsigma_paper.corpora import register
 
 KINDS = ("hybrid", "evidence", "GLCU", "LR", "TF-IDF + LR", "priors")

@@ -24,3 +24,15 @@ def browser():
         found = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield found
         found.close()
+
+
+@pytest.fixture(scope="session")
+def pets_and_money():
+    """A model and forty documents, half of them about pets, half about money."""
+    from docsigma import BayesianSMM, Vocabulary
+
+    texts = ["cat dog cat dog vet"] * 20 + ["bank loan bank loan tax"] * 20
+    words, counted = Vocabulary.fit_count(texts)
+    model = BayesianSMM(1, l1=0.01, max_iter=300, random_state=0)
+    model.fit(counted.counts).set_vocabulary(words)
+    return model, model.posterior(counted.counts)

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from docsigma import InputError
 from docsigma.classifiers import UncertainGaussianClassifier
-from docsigma.experiments.evaluation import evaluate
+from docsigma.metrics.evaluation import evaluate
 from docsigma.posterior import GaussianPosterior
 from docsigma_paper import topic_id
 from docsigma_paper.reproduce._setting import Setting

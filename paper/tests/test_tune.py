@@ -7,7 +7,7 @@ import json
 import pytest
 
 from docsigma import load_corpus
-from docsigma.experiments.tune import divide
+from docsigma.cli._tune import divide
 from running import refuse, succeed
 
 

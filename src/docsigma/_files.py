@@ -19,7 +19,7 @@ def _why(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Ask the disk to keep `path`, so that a full disk shows before the rename."""
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -78,7 +78,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise InputError(f"cannot write {target}: it is a folder")
     try:
         yield temporary
-        _sync(temporary)
+        sync(temporary)
         temporary.replace(target)
     except OSError as error:
         raise InputError(f"cannot write {target}: {_why(error)}") from error
@@ -114,7 +114,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.mkdir()
         yield temporary
         for file in temporary.iterdir():
-            _sync(file)
+            sync(file)
         if target.is_dir():
             target.rename(retired)
         temporary.rename(target)

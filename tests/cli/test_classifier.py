@@ -113,7 +113,9 @@ def test_documents_without_a_label_help_the_hybrid(folder, tmp_path, capsys):
     fit = ("classifier", "fit", folder / "model", train, "--out", clf, "--json")
     code, out, err = run(capsys, *fit)
     assert code == 0
-    expected = "docsigma: 6 of 60 documents have a label: the rest help, unlabelled\n"
+    expected = (
+        "docsigma: 6 of 60 documents have a label; the others are used as unlabelled\n"
+    )
     assert err == expected
     report = json.loads(out)
     assert (report["n_documents"], report["n_unlabelled"]) == (6, 54)
@@ -200,7 +202,9 @@ def test_documents_without_a_label_are_left_out_and_counted(
     fit = ("classifier", "fit", folder / "model", source, "--out", tmp_path / "clf")
     code, out, err = run(capsys, *fit, "--kind", "glc", "--json")
     assert code == 0
-    assert err == ("docsigma: 20 of 30 documents have a label: the rest is left out\n")
+    assert err == (
+        "docsigma: 20 of 30 documents have a label; the others are left out\n"
+    )
     report = json.loads(out)
     assert (report["n_documents"], report["n_unlabelled"]) == (20, 10)
     assert report["n_classes"] == 2
@@ -219,7 +223,7 @@ def test_a_missing_label_is_embedded_as_missing(
     folder, partly, tmp_path, capsys, suffix, monkeypatch
 ):
     # The first block on disk has no label at all.
-    monkeypatch.setattr("docsigma.cli._counted.BLOCK", 1)
+    monkeypatch.setattr("docsigma.counts._base.BLOCK", 1)
     counts = tmp_path / "counts"
     words = ("--vocabulary", folder / "model")
     succeed(capsys, "count", partly, "--out", counts, *words)

@@ -27,7 +27,7 @@ def assert_same(stored, words, expected):
 
 @pytest.mark.parametrize("size", [3, 4096])
 def test_counts_are_those_of_a_fit(tmp_path, documents, capsys, monkeypatch, size):
-    monkeypatch.setattr(files, "BLOCK_DOCUMENTS", size)
+    monkeypatch.setattr(files, "BLOCK", size)
     out = tmp_path / "counts"
     more = ("--min-df", 6, "--max-features", 5)
     stored, report = counted(capsys, documents, "--out", out, *more)
@@ -56,7 +56,7 @@ def test_counts_are_those_of_a_fit(tmp_path, documents, capsys, monkeypatch, siz
 
 
 def test_texts_are_never_all_in_memory(tmp_path, documents, capsys, monkeypatch):
-    monkeypatch.setattr(files, "BLOCK_DOCUMENTS", 5)
+    monkeypatch.setattr(files, "BLOCK", 5)
     sizes = []
     plain = Vocabulary.count
     monkeypatch.setattr(

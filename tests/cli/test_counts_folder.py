@@ -91,7 +91,7 @@ def test_a_stopped_fit_on_disk_goes_on(tmp_path, stored, capsys, monkeypatch):
 def test_embeddings_of_a_folder_are_those_of_the_texts(
     tmp_path, stored, documents, model, capsys, monkeypatch, suffix, size
 ):
-    monkeypatch.setattr("docsigma.cli._counted.BLOCK", size)
+    monkeypatch.setattr("docsigma.counts._base.BLOCK", size)
     sizes = []
     plain = BayesianSMM.posterior
     monkeypatch.setattr(
@@ -156,7 +156,7 @@ def test_perplexity_of_a_folder_is_that_of_the_texts(
 def test_an_embedding_that_fails_half_way_leaves_nothing(
     tmp_path, stored, model, capsys, monkeypatch
 ):
-    monkeypatch.setattr("docsigma.cli._counted.BLOCK", 4)
+    monkeypatch.setattr("docsigma.counts._base.BLOCK", 4)
     damaged = np.load(stored / "indices.npy", mmap_mode="r+")
     damaged[-20:] = -1
     damaged.flush()
@@ -256,7 +256,7 @@ def test_a_classifier_of_a_folder_is_that_of_the_texts(
 def test_labels_of_a_folder_are_those_of_the_texts(
     tmp_path, stored, documents, classifier, capsys, monkeypatch, suffix, size
 ):
-    monkeypatch.setattr("docsigma.cli._counted.BLOCK", size)
+    monkeypatch.setattr("docsigma.counts._base.BLOCK", size)
     tables, reports = [], []
     for name, source in (("disk", stored), ("memory", documents)):
         out = tmp_path / f"{name}{suffix}"
@@ -277,7 +277,7 @@ def test_labels_of_a_folder_are_those_of_the_texts(
 def test_evaluation_of_a_folder_is_that_of_the_texts(
     stored, documents, classifier, capsys, monkeypatch, size
 ):
-    monkeypatch.setattr("docsigma.cli._counted.BLOCK", size)
+    monkeypatch.setattr("docsigma.counts._base.BLOCK", size)
     found, expected = (
         json.loads(succeed(capsys, "classifier", "evaluate", classifier, s, "--json"))
         for s in (stored, documents)

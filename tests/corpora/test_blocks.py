@@ -60,7 +60,7 @@ def path(request, tmp_path):
 @pytest.mark.parametrize("size", [1, 3, 11, 100])
 @pytest.mark.parametrize("labelled", ["label", None])
 def test_blocks_together_are_all_documents(path, monkeypatch, size, labelled):
-    monkeypatch.setattr(files, "BLOCK_DOCUMENTS", size)
+    monkeypatch.setattr(files, "BLOCK", size)
     assert can_stream(path)
     whole = read_documents(path, label_column=labelled)
     parts = list(iter_documents(path, label_column=labelled))
@@ -104,7 +104,7 @@ BAD = {
 @pytest.mark.parametrize("size", [1, 2, 100])
 @pytest.mark.parametrize("name", BAD)
 def test_refusals_are_the_same_sentence(tmp_path, monkeypatch, name, size):
-    monkeypatch.setattr(files, "BLOCK_DOCUMENTS", size)
+    monkeypatch.setattr(files, "BLOCK", size)
     (tmp_path / name).write_bytes(BAD[name])
     with pytest.raises(InputError) as whole:
         read_documents(tmp_path / name)
@@ -141,7 +141,7 @@ def test_what_has_no_texts_is_not_streamed(tmp_path):
 
 
 def test_a_matrix_comes_in_blocks_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "BLOCK_DOCUMENTS", 2)
+    monkeypatch.setattr(files, "BLOCK", 2)
     matrix = sp.csr_matrix(np.arange(15).reshape(5, 3))
     sp.save_npz(tmp_path / "counts.npz", matrix)
     (tmp_path / "counts.labels").write_text("a\n\nb\n \na\n")
@@ -157,3 +157,6 @@ def test_a_matrix_comes_in_blocks_too(tmp_path, monkeypatch):
         "a",
     ]
     assert [one for block in blocks for one in block.ids] == list("12345")
+    together = read_documents(tmp_path / "counts.npz")
+    np.testing.assert_array_equal(together.counts.toarray(), matrix.toarray())
+    assert together.labels == ["a", None, "b", None, "a"]

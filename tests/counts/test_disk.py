@@ -55,7 +55,7 @@ def test_any_rows_come_back_as_scipy_has_them(data, seed):
 
 @pytest.mark.parametrize("size", [1, 3, 10])
 def test_rows_are_read_in_pieces(tmp_path, monkeypatch, size):
-    monkeypatch.setattr(disk, "RUN", size)
+    monkeypatch.setattr(disk, "BLOCK", size)
     monkeypatch.setattr(disk, "SCATTERED", size)
     counts = random_counts(30, 5)
     stored = write(tmp_path / "counts", counts)

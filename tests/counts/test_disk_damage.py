@@ -57,8 +57,8 @@ def test_a_file_of_a_wrong_size_is_told_with_both_sizes(folder, name):
             "its format is 'docsigma-model', not 'docsigma-",
         ),
         (
-            {"schema_version": 1},
-            "version 1, this docsigma .* reads version 2: make it again with `docsigma",
+            {"schema_version": 2},
+            "version 2, this docsigma .* reads version 1: make it again with `docsigma",
         ),
         ({"n_documents": 24}, r"indptr.npy .* shape \(24,\), .* the shape \(25,\)"),
         ({"nnz": 0}, r"indices.npy .* int32 of the shape \(0,\)"),

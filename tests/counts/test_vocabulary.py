@@ -100,10 +100,10 @@ def test_no_texts_make_no_vocabulary():
 @pytest.mark.parametrize(
     ("texts", "fact"),
     [
-        ("one string", "got one str"),
-        (["sun", None], "document 2 .* NoneType"),
-        (["sun", 3.5], "document 2 .* float"),
-        ([b"sun"], "document 1 .* bytes"),
+        ("one string", "list or a column of strings, got str"),
+        (["sun", None], "row 1 .* a string, got nothing"),
+        (["sun", 3.5], "row 1 .* a string, got float"),
+        ([b"sun"], "row 0 .* a string, got bytes"),
     ],
 )
 def test_texts_that_are_not_strings_are_refused(texts, fact):

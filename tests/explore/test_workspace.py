@@ -10,12 +10,12 @@ import pytest
 from docsigma import GaussianPosterior
 from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
-from docsigma.explore.groups import Groups
 from docsigma.explore.labels import Labels
 from docsigma.explore.packing import pack
 from docsigma.explore.projection import Projection
 from docsigma.explore.proposals import propose
 from docsigma.explore.words import mark_words
+from docsigma.groups.gaussians import Groups
 
 
 def unpack(data):

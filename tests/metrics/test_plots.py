@@ -30,9 +30,9 @@ def texts(figure):
 
 
 def test_reliability(data):
-    figure = plots.plot_reliability(*data, title="GLCU")
+    figure = plots.plot_reliability(*data)
     written = texts(figure)
-    assert {"GLCU", "accuracy", "share"} <= written
+    assert {"Reliability", "accuracy", "share"} <= written
     assert any(text.startswith("ECE = 0.") for text in written)
 
 

@@ -148,7 +148,7 @@ def test_no_trace_leaves_the_server(engine, monkeypatch):
         def fail(texts):
             raise RuntimeError("secret of the server")
 
-        monkeypatch.setattr(engine.embed, "_work", fail)
+        monkeypatch.setattr(engine.embed, "work", fail)
         answer = client.post("/embed", json={"texts": ["rain"]})
         assert answer.status_code == 500
         assert "secret" not in answer.text
@@ -160,14 +160,14 @@ def test_requests_that_arrive_together_are_one_batch(engine, parts):
     held = threading.Event()
     app = make_app(engine)
     with TestClient(app) as client:
-        work = engine.embed._work
+        work = engine.embed.work
 
         def slow(texts):
             sizes.append(len(texts))
             held.wait(10)
             return work(texts)
 
-        engine.embed._work = slow
+        engine.embed.work = slow
         texts = ["rain", "salt soup", "storm wind snow", "bread", "sun cloud", "milk"]
 
         def ask(text):
@@ -195,7 +195,7 @@ def test_requests_that_arrive_together_are_one_batch(engine, parts):
 def test_slow_and_too_many_requests_get_503(engine):
     settings = ServiceSettings(timeout=0.2, max_waiting=3)
     with TestClient(make_app(engine, settings)) as client:
-        engine.embed._work = lambda _: time.sleep(0.6)
+        engine.embed.work = lambda _: time.sleep(0.6)
         answer = client.post("/embed", json={"texts": ["rain"]})
         assert (answer.status_code, "0.2 seconds" in answer.text) == (503, True)
         answer = client.post("/embed", json={"texts": ["rain"] * 4})

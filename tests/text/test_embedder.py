@@ -159,3 +159,15 @@ def test_more_components_than_memory_or_documents():
         BayesianSMM(100_000_000, device="cpu").fit(counts)
     with pytest.warns(UserWarning, match="`n_components`=9 is more than the 4 docum"):
         BayesianSMM(9, max_iter=1, **QUICK).fit(counts[:4])
+
+
+def test_counts_of_texts_make_the_same_model_and_without_words_no_texts_are_taken():
+    texts = ["sun and rain", "rain and wind", "bread and salt", "salt and butter"] * 5
+    whole, parts = (DocumentEmbedder(2, random_state=0) for _ in range(2))
+    words, counts = parts.learn_words(texts)
+    parts.fit_counts(counts, words, callback=lambda _: False)
+    assert whole.fit(texts).model_.digest == parts.model_.digest
+    assert whole.model_.vocabulary_ == parts.model_.vocabulary_
+    parts.fit_counts(counts)
+    with pytest.raises(InputError, match="does not know its words"):
+        parts.transform(texts)

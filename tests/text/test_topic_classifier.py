@@ -143,13 +143,9 @@ def test_folders_of_the_command_line_are_loaded(support, tmp_path, capsys):
     assert TopicClassifier.load(clf).predict(support.texts[:2]).shape == (2,)
 
 
-def test_calls_of_the_class_that_took_counts_get_one_sentence(topics, support):
+def test_counts_and_gaussians_are_refused(topics, support):
     model = topics.embedder_.model_
     counts = model.vocabulary_.count(support.texts).counts
-    with pytest.raises(InputError, match=r"takes texts.*CountsClassifier"):
-        TopicClassifier.fit(model, counts, support.labels, kind="glcu")
-    with pytest.raises(InputError, match=r"takes texts.*CountsClassifier"):
-        TopicClassifier.fit(model, counts, support.labels)
     with pytest.raises(InputError, match="column of strings"):
         topics.predict_proba(counts)
     with pytest.raises(InputError, match="column of strings"):

@@ -19,7 +19,7 @@ from docsigma.classifiers import CountsClassifier
 from docsigma.corpora import load_corpus
 from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
-from docsigma.experiments.evaluation import evaluate
+from docsigma.metrics.evaluation import evaluate
 from docsigma.models import BayesianSMM
 from docsigma_paper.corpora import register
 
@@ -149,7 +149,7 @@ def plot_cuts(results: Sequence[Cut], title: str) -> Figure:
     """Draw accuracy and cross-entropy against the length of the cut."""
     from matplotlib.figure import Figure
 
-    from docsigma.experiments.figures import PALETTE
+    from docsigma.metrics.plots import PALETTE
 
     figure = Figure(figsize=(8.4, 3.6), dpi=150, layout="constrained")
     left, right = figure.subplots(1, 2)

@@ -16,7 +16,6 @@ import argparse
 import json
 import time
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +30,9 @@ from docsigma.classifiers import (
     UncertainGaussianClassifier,
 )
 from docsigma.corpora import load_corpus
+from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
-from docsigma.experiments.evaluation import count_parts, evaluate, tfidf_baseline
+from docsigma.metrics.evaluation import evaluate, tfidf_baseline
 from docsigma.models import BayesianSMM
 from docsigma_paper.corpora import register
 from docsigma_paper.early_stopping import cross_validate
@@ -85,8 +85,12 @@ def load_task(name: str, **options: Any) -> Task:
     corpus = load_corpus(name, **options)
     train, train_labels = corpus.train.labelled()
     test, test_labels = corpus.test.labelled()
-    counts = count_parts(replace(corpus, train=train, test=test))
-    return Task(*counts, train_labels, test_labels, train.texts, test.texts)
+    seen: Any = train.counts
+    unseen: Any = test.counts
+    if train.texts is not None:
+        words, counted = Vocabulary.fit_count(train.texts, min_df=2)
+        seen, unseen = counted.counts, words.count_documents(test).counts
+    return Task(seen, unseen, train_labels, test_labels, train.texts, test.texts)
 
 
 def classify(

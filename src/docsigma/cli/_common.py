@@ -128,8 +128,8 @@ class DocumentOptions:
     @property
     def columns(self) -> dict[str, Any]:
         """How the columns of a table are read."""
-        names = ("text_column", "label_column", "id_column", "delimiter", "encoding")
-        return {name: getattr(self, name) for name in names}
+        no_columns = ("split", "vocabulary")
+        return {k: v for k, v in vars(self).items() if k not in no_columns}
 
     def open_counts(self, name: str) -> DiskCounts | None:
         """Open the folder `name` that `count` wrote; None if it is something else."""
@@ -211,12 +211,12 @@ def labelled_rows(
     labels: Sequence[str | None] | None,
     n_documents: int,
     name: str,
-    rest: str = "is left out",
+    others: str = "are left out",
 ) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Return the rows of the documents `name` that have a label, and their labels.
 
-    Says on standard error how many they are, if not all, and what becomes of the
-    `rest`; none at all is refused.
+    How many they are is printed on standard error, if not all, with what becomes of the
+    `others`; none at all is refused.
     """
     import numpy as np
 
@@ -229,8 +229,8 @@ def labelled_rows(
         )
     if len(rows) < n_documents:
         typer.echo(
-            f"docsigma: {len(rows)} of {n_documents} documents have a label: the rest "
-            f"{rest}",
+            f"docsigma: {len(rows)} of {n_documents} documents have a label; the "
+            f"others {others}",
             err=True,
         )
     return np.array(rows), np.array([labels[row] for row in rows])
@@ -242,6 +242,17 @@ def load_model(folder: Path, device: str | None = None) -> CountModel:
 
     model = load_model(folder)
     return model if device is None else model.set_params(device=device)
+
+
+def check_same_model(
+    what: str, other: CountModel, model: CountModel, folder: Path
+) -> None:
+    """Refuse what belongs to another model than the one in `folder`."""
+    if other.digest != model.digest:
+        raise InputError(
+            f"{what} is of another model ({other.digest[:8]}) than {folder} "
+            f"({model.digest[:8]})"
+        )
 
 
 @contextlib.contextmanager

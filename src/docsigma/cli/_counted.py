@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from docsigma.posterior import GaussianPosterior
 
 
-# Documents on disk that are worked on at once.
-BLOCK = 8192
-
-
 def _choose(values: Sequence[Any], rows: Any) -> list[Any]:
     import numpy as np
 
@@ -59,6 +55,8 @@ class CountedSource:
 
     def blocks(self) -> Iterator[slice]:
         """Yield the rows to work on at once: all of those in memory, or a block."""
+        from docsigma.counts._base import BLOCK
+
         first, last = self.rows.start, self.rows.stop
         size = last - first if self.counts.in_memory else BLOCK
         for start in range(first, last, max(1, size)):
@@ -76,9 +74,13 @@ def counted_on_disk(
 def counted_in_memory(model: CountModel, documents: Documents) -> CountedSource:
     """Count documents by a model's words."""
     from docsigma.counts import MemoryCounts
+    from docsigma.models.components import known_words
 
-    _check_countable(model, documents)
-    counted = count_words(model.vocabulary_, documents)
+    if model.vocabulary_ is None and documents.counts is not None:
+        _check_columns(model, documents.source, documents.counts.shape[1])
+        counted = count_words(None, documents)
+    else:
+        counted = known_words(model).count_documents(documents)
     ids, labels = documents.ids, documents.labels
     return CountedSource(
         MemoryCounts(counted.counts),
@@ -109,17 +111,10 @@ def count_words(words: Vocabulary | None, documents: Documents) -> CountedDocume
     return CountedDocuments.of(documents.counts)
 
 
-def _check_countable(model: CountModel, documents: Documents) -> None:
-    if model.vocabulary_ is not None:
-        return
-    if documents.counts is None:
-        raise InputError(
-            "the model does not know its words, so it can embed counts but no texts"
-        )
-    n_columns = documents.counts.shape[1]
+def _check_columns(model: CountModel, source: object, n_columns: int) -> None:
     if n_columns != model.n_features_in_:
         raise InputError(
-            f"{documents.source} has {n_columns} columns, the model was fitted on "
+            f"{source} has {n_columns} columns, the model was fitted on "
             f"{model.n_features_in_}"
         )
 
@@ -134,8 +129,5 @@ def _check_same_words(model: CountModel, counts: DiskCounts) -> None:
                 "the same in the same order: count with --vocabulary and the model's "
                 "folder"
             )
-    elif n_columns != n_words:
-        raise InputError(
-            f"{counts.folder} has {n_columns} columns, the model was fitted on "
-            f"{n_words}"
-        )
+    else:
+        _check_columns(model, counts.folder, n_columns)

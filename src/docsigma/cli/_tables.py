@@ -12,12 +12,15 @@ import csv
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from docsigma._files import atomic_file
 from docsigma.cli import _common
 from docsigma.exceptions import InputError
 
+TableFile = Annotated[
+    Path, _common.option("File to write: .parquet, .csv, .npz or .jsonl.")
+]
 Columns = dict[str, Any]
 # The next rows of a table, and its constants.
 Blocks = Iterable[tuple[Columns, Columns]]
@@ -71,7 +74,7 @@ def _write_parquet(path: Path, blocks: Blocks) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from docsigma.workers._arrow import arrow_column
+    from docsigma.workers.text_batches import arrow_column
 
     with contextlib.ExitStack() as stack:
         file: Any = None

@@ -1,17 +1,16 @@
-"""`docsigma classifier`: topic labels with their probabilities."""
+"""`docsigma classifier`: classes with their probabilities."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from docsigma.cli import _common, _counted
+from docsigma.cli import _common
 from docsigma.cli._common import option
 from docsigma.cli._shard import Shard, ShardOption
-from docsigma.cli._tables import Blocks, check_table, write_table
+from docsigma.cli._tables import Blocks, TableFile, check_table, write_table
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -19,11 +18,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="classifier",
-    help="Train, use and judge a topic classifier on a model's embeddings.",
+    help="Train, use and judge a classifier on a model's embeddings.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
+Coverage = Annotated[
+    float, option("Share of documents whose prediction set has the right label.")
+]
 ClassifierFolder = Annotated[
     Path, typer.Argument(metavar="CLF", help="Folder made by `classifier fit`.")
 ]
@@ -73,7 +75,7 @@ def fit(
     source = reader.count(docs, smm)
     n_documents, counts = len(source.counts), source.counts
     found = source.labels(slice(None))
-    unlabelled = "help, unlabelled" if kind in SEMI_SUPERVISED else "is left out"
+    unlabelled = "are used as unlabelled" if kind in SEMI_SUPERVISED else "are left out"
     rows, labels = _common.labelled_rows(found, n_documents, docs, unlabelled)
     if kind in SEMI_SUPERVISED:
         classifier = CountsClassifier.fit(smm, counts, list(found or []), kind=kind)
@@ -81,7 +83,7 @@ def fit(
         some = counts if len(rows) == n_documents else counts[rows]
         classifier = CountsClassifier.fit(smm, some, labels, kind=kind)
     if calibration is not None:
-        held_out = _KnownDocuments.read(classifier, reader, calibration)
+        held_out = _KnownDocuments(classifier, reader, calibration)
         classifier.calibrate(held_out.source.counts[held_out.rows], held_out.labels)
     classifier.save(out)
     report = {
@@ -100,11 +102,9 @@ def fit(
 def predict(
     clf: ClassifierFolder,
     docs: _common.DocumentsArgument,
-    out: Annotated[Path, option("File to write: .parquet, .csv, .npz or .jsonl.")],
+    out: TableFile,
     *,
-    coverage: Annotated[
-        float, option("Share of documents whose prediction set has the right label.")
-    ] = 0.9,
+    coverage: Coverage = 0.9,
     reader: _common.DocumentOptions,
     shard: ShardOption = None,
     force: _common.Force = False,
@@ -114,7 +114,7 @@ def predict(
 
     A row holds id, predicted (also as label), probability[CLASS] for each class,
     entropy (nats: high where the label may be wrong), epistemic (the part of it that
-    more words would remove), typicality (low for topics that training has not seen),
+    more words would remove), typicality (low for classes that training has not seen),
     prediction_set (labels, with |; if the classifier is calibrated), total_variance
     (unless the model gives points), n_tokens and n_unknown.
     """
@@ -172,9 +172,7 @@ def evaluate(
     docs: _common.DocumentsArgument,
     plots: Annotated[Path | None, option("Folder for plots.", "none are drawn")] = None,
     *,
-    coverage: Annotated[
-        float, option("Share of documents whose prediction set has the right label.")
-    ] = 0.9,
+    coverage: Coverage = 0.9,
     reader: _common.DocumentOptions,
     as_json: _common.JsonFlag = False,
 ) -> None:
@@ -187,7 +185,6 @@ def evaluate(
 
     from docsigma.classifiers.counts_classifier import CountsClassifier
     from docsigma.classifiers.uncertainty import entropies
-    from docsigma.experiments.evaluation import evaluate as evaluate_probabilities
     from docsigma.metrics import (
         accuracy_at_coverage,
         error_detection_area,
@@ -195,11 +192,12 @@ def evaluate(
         risk_coverage_curve,
         scores_by_class,
     )
+    from docsigma.metrics.evaluation import evaluate as evaluate_probabilities
 
     if not 0 < coverage < 1:
         raise InputError(f"--coverage must be between 0 and 1, got {coverage:g}")
     classifier = CountsClassifier.load(clf)
-    known = _KnownDocuments.read(classifier, reader, docs)
+    known = _KnownDocuments(classifier, reader, docs)
     labels, classes = known.labels, classifier.classes_
     log_proba = known.predict_log_proba(classifier)
     proba = np.exp(log_proba)
@@ -230,14 +228,7 @@ def evaluate(
         report["coverage"] = float(chosen[np.arange(len(labels)), columns].mean())
         report["mean_set_size"] = float(chosen.sum(axis=1).mean())
     if plots is not None:
-        report["plots"] = _plots(
-            plots,
-            classifier.kind.upper(),
-            log_proba,
-            labels,
-            classes,
-            known.source.counts.n_tokens[known.rows],
-        )
+        report["plots"] = _plots(plots, classifier, known, log_proba)
     shown = {
         "documents": len(labels),
         "accuracy": f"{report['accuracy']:.2f} %",
@@ -274,27 +265,17 @@ def evaluate(
         )
 
 
-@dataclass(frozen=True)
 class _KnownDocuments:
-    """Documents whose labels the classifier knows."""
+    """Documents, counted, without those of no label or of one that is not known."""
 
-    source: _counted.CountedSource
-    rows: Any
-    labels: Any
-    n_unlabelled: int
-    n_unseen: int
-    unseen: list[str]
-
-    @classmethod
-    def read(
-        cls, classifier: CountsClassifier, reader: _common.DocumentOptions, docs: str
-    ) -> _KnownDocuments:
-        """Count documents, and leave out those of no label or of an unknown one."""
+    def __init__(
+        self, classifier: CountsClassifier, reader: _common.DocumentOptions, docs: str
+    ) -> None:
         import numpy as np
 
-        source = reader.count(docs, classifier.model)
-        n_documents = len(source.counts)
-        found = source.labels(slice(None))
+        self.source = reader.count(docs, classifier.model)
+        n_documents = len(self.source.counts)
+        found = self.source.labels(slice(None))
         rows, labels = _common.labelled_rows(found, n_documents, docs)
         known = np.isin(labels, classifier.classes_)
         if not known.any():
@@ -302,20 +283,18 @@ class _KnownDocuments:
                 f"none of the {len(labels)} documents has one of the classifier's "
                 f"{len(classifier.classes_)} classes"
             )
-        return cls(
-            source,
-            rows[known],
-            labels[known],
-            n_documents - len(rows),
-            int((~known).sum()),
-            sorted(set(labels[~known].tolist())),
-        )
+        self.rows, self.labels = rows[known], labels[known]
+        self.n_unlabelled = n_documents - len(rows)
+        self.n_unseen = int((~known).sum())
+        self.unseen = sorted(set(labels[~known].tolist()))
 
     def predict_log_proba(self, classifier: CountsClassifier) -> Any:
         """Return log probabilities; of documents on disk block by block."""
         import numpy as np
 
-        size = len(self.rows) if self.source.counts.in_memory else _counted.BLOCK
+        from docsigma.counts._base import BLOCK
+
+        size = len(self.rows) if self.source.counts.in_memory else BLOCK
         parts = []
         for some in np.split(self.rows, range(size, len(self.rows), size)):
             counts = self.source.counts[some]
@@ -324,15 +303,16 @@ class _KnownDocuments:
 
 
 def _plots(
-    folder: Path, name: str, log_proba: Any, labels: Any, classes: Any, n_tokens: Any
+    folder: Path, classifier: CountsClassifier, known: _KnownDocuments, log_proba: Any
 ) -> list[str]:
     import numpy as np
 
-    from docsigma.experiments.figures import save_figures
     from docsigma.metrics import plots
 
     _common.make_folder(folder)
-    proba = np.exp(log_proba)
+    proba, name = np.exp(log_proba), classifier.kind.upper()
+    labels, classes = known.labels, classifier.classes_
+    n_tokens = known.source.counts.n_tokens[known.rows]
     figures = {
         "reliability.png": plots.plot_reliability(proba, labels, classes=classes),
         "risk_coverage.png": plots.plot_risk_coverage(
@@ -343,4 +323,4 @@ def _plots(
             {name: log_proba}, labels, n_tokens, classes=classes
         ),
     }
-    return save_figures(figures, folder)
+    return plots.save_figures(figures, folder)

@@ -1,13 +1,11 @@
-"""`docsigma cluster`: groups of documents of one topic, as many as there are."""
+"""`docsigma cluster`: groups of documents, as many as there are."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from docsigma.cli import _common
-from docsigma.cli._common import option
-from docsigma.cli._tables import check_table, write_table
+from docsigma.cli._tables import TableFile, check_table, write_table
 from docsigma.cli.classifier import ClassifierFolder
 
 
@@ -15,16 +13,16 @@ from docsigma.cli.classifier import ClassifierFolder
 def cluster(
     clf: ClassifierFolder,
     docs: _common.DocumentsArgument,
-    out: Annotated[Path, option("File to write: .parquet, .csv, .npz or .jsonl.")],
+    out: TableFile,
     *,
     reader: _common.DocumentOptions,
     force: _common.Force = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
-    """Group documents by topic; nothing says in advance how many groups there are.
+    """Group documents that are alike, in as many groups as there turn out to be.
 
-    The classifier (hybrid or evidence) knows how far documents of one topic lie apart;
-    the topics need not be its classes. A row holds id, label (if known) and group: 0 is
+    The classifier (hybrid or evidence) knows how far documents of one class lie apart;
+    the groups need not be its classes. A row holds id, label (if known) and group: 0 is
     the largest, -1 are documents with no known word.
 
     Example: docsigma cluster classifier tickets.csv --out groups.csv
@@ -32,7 +30,7 @@ def cluster(
     import numpy as np
 
     from docsigma.classifiers.counts_classifier import CountsClassifier
-    from docsigma.search.clustering import cluster_by_topic
+    from docsigma.groups.by_evidence import group_by_evidence
     from docsigma.search.documents import evidence_of
 
     check_table(out, clf, docs, force=force)
@@ -41,7 +39,7 @@ def cluster(
     assert evidence is not None
     source = reader.count(docs, topics.model)
     embedded: Any = topics.embed(source.counts)
-    groups = cluster_by_topic(evidence, embedded)
+    groups = group_by_evidence(evidence, embedded)
     columns: dict[str, Any] = {"id": source.ids(slice(None))}
     labels = source.labels(slice(None))
     if labels is not None:

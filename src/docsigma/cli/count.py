@@ -121,7 +121,8 @@ def _source(
 ) -> tuple[Blocks, Vocabulary | None, int]:
     """Find the documents, the words to count, and how many columns they make."""
     from docsigma.corpora.files import can_stream
-    from docsigma.counts import Vocabulary
+    from docsigma.counts import Vocabulary, WordFrequencies
+    from docsigma.counts._base import BLOCK
 
     is_path = not _common.is_corpus(docs)
     if is_path and can_stream(docs):
@@ -132,15 +133,22 @@ def _source(
         if names_columns:
             reader = replace(reader, vocabulary=vocabulary)
         documents = reader.load(docs)
-        blocks = _sliced(documents)
+
+        def blocks() -> Iterator[Documents]:
+            for start in range(0, len(documents), BLOCK):
+                yield documents[start : start + BLOCK]
+
         if documents.counts is not None and (names_columns or vocabulary is None):
             named = documents.words
             words = None if named is None else Vocabulary.from_words(named)
             return blocks, words, int(documents.counts.shape[1])
-    if vocabulary is None:
-        known = _learned(blocks, counting, bar)
-    else:
+    if vocabulary is not None:
         known = _given(vocabulary, counting)
+    else:
+        frequencies = WordFrequencies(**counting)
+        for block in _watched(blocks(), "vocabulary", bar):
+            frequencies.add(block.texts or [])
+        known = frequencies.vocabulary()
     return blocks, known, len(known)
 
 
@@ -162,21 +170,6 @@ def _streamed(path: Path, reader: _common.DocumentOptions) -> Blocks:
             )
 
     return blocks
-
-
-def _sliced(documents: Documents, rows: int = 4096) -> Blocks:
-    return lambda: (
-        documents[start : start + rows] for start in range(0, len(documents), rows)
-    )
-
-
-def _learned(blocks: Blocks, counting: dict[str, Any], bar: bool) -> Vocabulary:
-    from docsigma.counts import WordFrequencies
-
-    frequencies = WordFrequencies(**counting)
-    for block in _watched(blocks(), "vocabulary", bar):
-        frequencies.add(block.texts or [])
-    return frequencies.vocabulary()
 
 
 def _given(source: Path, counting: dict[str, Any]) -> Vocabulary:

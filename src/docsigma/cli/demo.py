@@ -12,7 +12,7 @@ from docsigma.cli import _common
 from docsigma.cli._common import option
 
 if TYPE_CHECKING:
-    from docsigma.experiments.demo import DemoResult
+    from docsigma.cli._demo import DemoResult
 
 
 def demo(
@@ -29,7 +29,7 @@ def demo(
     The folder takes a page of the held-out documents too, explore.html: open it in a
     browser.
     """
-    from docsigma.experiments.demo import run_demo
+    from docsigma.cli._demo import run_demo
 
     _common.make_folder(out)
     _common.check_writable(out / "model", folder=True, force=True)

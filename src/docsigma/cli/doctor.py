@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 from typing import Any
@@ -33,6 +32,7 @@ def doctor(as_json: _common.JsonFlag = False) -> None:
     from docsigma._threads import CHOICES
     from docsigma.corpora import available_corpora
     from docsigma.corpora._data import DATA_VARIABLE
+    from docsigma.metrics.environment import installed_version
 
     gpu = torch.cuda.is_available()
     memory = memory_of(torch.device("cpu"))
@@ -40,7 +40,7 @@ def doctor(as_json: _common.JsonFlag = False) -> None:
     report: dict[str, Any] = {
         "python": platform.python_version(),
         "system": platform.platform(),
-        "versions": {name: _version(name) for name in (*REQUIRED, *OPTIONAL)},
+        "versions": {name: installed_version(name) for name in (*REQUIRED, *OPTIONAL)},
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "waiting": {name: os.environ.get(name) for name in CHOICES},
@@ -64,10 +64,3 @@ def doctor(as_json: _common.JsonFlag = False) -> None:
     at_hand = [entry.name for entry in found if entry.available]
     rows["corpora at hand"] = ", ".join(at_hand)
     _common.print_report(report, as_json, "docsigma on this machine", rows)
-
-
-def _version(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None

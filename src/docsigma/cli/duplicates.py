@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 from docsigma.cli import _common
 from docsigma.cli._common import option
-from docsigma.cli._tables import check_table, write_table
+from docsigma.cli._tables import TableFile, check_table, write_table
 from docsigma.exceptions import InputError
 
 
@@ -15,7 +14,7 @@ from docsigma.exceptions import InputError
 def duplicates(
     model: _common.ModelFolder,
     docs: _common.DocumentsArgument,
-    out: Annotated[Path, option("File to write: .parquet, .csv, .npz or .jsonl.")],
+    out: TableFile,
     *,
     threshold: Annotated[
         float, option("Least share of words that two documents have in common.")

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from docsigma.cli import _common
-from docsigma.cli._common import option
 from docsigma.cli._counted import CountedSource, embed_counts
 from docsigma.cli._shard import Shard, ShardOption
-from docsigma.cli._tables import Blocks, check_table, write_table
+from docsigma.cli._tables import Blocks, TableFile, check_table, write_table
 
 if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
-    from docsigma.posterior import GaussianPosterior
 
 
 @_common.with_options()
 def embed(
     model: _common.ModelFolder,
     docs: _common.DocumentsArgument,
-    out: Annotated[Path, option("File to write: .parquet, .csv, .npz or .jsonl.")],
+    out: TableFile,
     *,
     reader: _common.DocumentOptions,
     shard: ShardOption = None,
@@ -59,6 +57,8 @@ def embed(
 
 def _embed(smm: CountModel, source: CountedSource, out: Path) -> dict[str, Any]:
     """Write the embeddings of documents; return what the report says of them."""
+    import numpy as np
+
     n_tokens, tokens = source.n_tokens, source.counts.n_tokens
     variances = []
 
@@ -76,7 +76,12 @@ def _embed(smm: CountModel, source: CountedSource, out: Path) -> dict[str, Any]:
                 variances.append(float(q.total_variance.sum(dtype="float64")))
             columns["n_tokens"] = tokens[rows].astype("int64")
             columns["n_unknown"] = source.n_unknown[rows]
-            yield columns, {} if q is None else _constants(q)
+            constants: dict[str, Any] = {}
+            if q is not None:
+                arrays = q.to_arrays().items()
+                constants = {k: a for k, a in arrays if k.startswith("prior_")}
+                constants["model_digest"] = np.asarray(q.model_digest)
+            yield columns, constants
 
     write_table(out, blocks())
     variance = None if smm.gives_points else sum(variances) / len(n_tokens)
@@ -88,11 +93,3 @@ def _embed(smm: CountModel, source: CountedSource, out: Path) -> dict[str, Any]:
         "n_empty": int((n_tokens == 0).sum()),
         "mean_total_variance": variance,
     }
-
-
-def _constants(q: GaussianPosterior) -> dict[str, Any]:
-    import numpy as np
-
-    arrays = q.to_arrays().items()
-    found: dict[str, Any] = {k: a for k, a in arrays if k.startswith("prior_")}
-    return found | {"model_digest": np.asarray(q.model_digest)}

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from docsigma.explore.workspace import Workspace
     from docsigma.service.engine import Engine
 
-# Seconds that fitting a classifier on the page may take.
-TIMEOUT = 600.0
-
 
 @_common.with_options()
 def explore(
@@ -57,13 +54,17 @@ def explore(
 
     Example: docsigma explore model tickets.csv --labels labels.jsonl
     """
-    from docsigma.cli.serve import check_address, load_engine
+    from docsigma.cli.serve import check_address, load_engine, run_app
 
     check_address("127.0.0.1", port)
     _common.check_positive("--topics", topics)
     if labels is not None and not labels.exists():
         _common.check_writable(labels, model, docs)
     engine = load_engine(model, classifier, index, device)
+    from docsigma.service.app import make_app
+    from docsigma.service.explore import add_explorer
+    from docsigma.service.settings import ServiceSettings
+
     typer.echo(f"embedding {docs} ...", err=True)
     workspace = make_workspace(
         engine,
@@ -78,7 +79,10 @@ def explore(
     typer.echo(f"{len(workspace)} documents at {address} (Ctrl-C stops)", err=True)
     if not no_browser:
         threading.Timer(1.0, webbrowser.open, [address]).start()
-    serve_workspace(engine, workspace, port)
+    # Fitting a classifier on the page may take minutes.
+    app = make_app(engine, ServiceSettings(timeout=600.0, max_body=64 * 2**20))
+    add_explorer(app, workspace, {"127.0.0.1", "localhost"})
+    run_app(app, "127.0.0.1", port, log_level="warning", timeout_graceful_shutdown=2)
 
 
 def make_workspace(
@@ -91,6 +95,7 @@ def make_workspace(
     import numpy as np
     import scipy.sparse as sp
 
+    from docsigma.corpora.documents import distinct
     from docsigma.explore.workspace import Workspace
     from docsigma.posterior import GaussianPosterior
 
@@ -111,7 +116,7 @@ def make_workspace(
     return Workspace(
         model,
         GaussianPosterior.concatenate(parts),
-        _distinct(ids),
+        distinct(ids, " ({})"),
         texts,
         sp.vstack([source.counts[every] for source in sources], format="csr"),
         given,
@@ -121,38 +126,4 @@ def make_workspace(
         index=engine.index,
         title=Path(names[-1]).stem,
         **options,
-    )
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """Return ids of which no two are alike: a repeated one is numbered."""
-    seen: set[str] = set()
-    found = []
-    for name in names:
-        own, number = name, 1
-        while own in seen:
-            number += 1
-            own = f"{name} ({number})"
-        seen.add(own)
-        found.append(own)
-    return found
-
-
-def serve_workspace(engine: Engine, workspace: Workspace, port: int) -> None:
-    """Serve the page, and the service beside it, until the process is told to stop."""
-    import uvicorn
-
-    from docsigma.service.app import make_app
-    from docsigma.service.explore import add_explorer
-    from docsigma.service.settings import ServiceSettings
-
-    app = make_app(engine, ServiceSettings(timeout=TIMEOUT, max_body=64 * 2**20))
-    add_explorer(app, workspace, {"127.0.0.1", "localhost"})
-    uvicorn.run(
-        app,
-        host="127.0.0.1",
-        port=port,
-        log_level="warning",
-        server_header=False,
-        timeout_graceful_shutdown=2,
     )

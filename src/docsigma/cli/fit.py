@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from docsigma.counts import DiskCounts, Vocabulary
     from docsigma.models import TrainingPass
+    from docsigma.text import DocumentEmbedder
 
 
 class _Interrupt:
@@ -50,11 +51,6 @@ class _Interrupt:
 
     def __call__(self, now: TrainingPass) -> bool:  # noqa: ARG002
         return self.asked
-
-
-def checkpoint_path(out: Path) -> Path:
-    """Return the file that holds the checkpoint of a fit to `out`."""
-    return out.with_name(f"{out.name}.checkpoint.safetensors")
 
 
 @dataclass(frozen=True)
@@ -151,6 +147,7 @@ def fit(
     from docsigma.models import BayesianSMM
     from docsigma.models._storage import remove_shards
     from docsigma.ranks import Ranks
+    from docsigma.text import DocumentEmbedder
 
     if checkpoint_every is not None:
         _common.check_positive("--checkpoint-every", checkpoint_every)
@@ -163,21 +160,27 @@ def fit(
         # The first says it for all.
         warnings.simplefilter("ignore")
     bar = not (quiet or as_json) and sys.stderr.isatty() and ranks.rank == 0
-    model = BayesianSMM(**{**settings.model, "verbose": bar})
+    model: Any = BayesianSMM(**{**settings.model, "verbose": bar})
     model._validate_params()
-    counts, words = _count(corpus, reader, settings.counting)
+    embedder = DocumentEmbedder(model=model)
+    own = embedder.get_params(deep=False)
+    values = model.get_params(deep=False) | settings.counting
+    embedder.set_params(**{name: values[name] for name in own.keys() & values})
+    analysis = {k: v for k, v in settings.counting.items() if k not in own}
+    words, counts = _count(corpus, reader, embedder, analysis)
     n_tokens = float(as_counts(counts).n_tokens.sum())
     if n_tokens <= 0:
         raise InputError(f"{corpus} holds no word: every count is zero")
-    checkpoint = checkpoint_path(out)
+    checkpoint = out.with_name(f"{out.name}.checkpoint.safetensors")
     if resume and not checkpoint.is_file():
         raise InputError(f"there is no checkpoint {checkpoint} to resume from")
 
     interrupt = _Interrupt()
     started = time.perf_counter()
     with interrupt.watch():
-        model.fit(
+        embedder.fit_counts(
             counts,
+            words,
             callback=interrupt,
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
@@ -188,6 +191,7 @@ def fit(
     ranks.leave()
     if ranks.rank:
         return
+    model = embedder.model_
     if stopped and model.n_iter_ < model.n_passes and not model.converged_:
         typer.echo(
             f"docsigma: stopped after pass {model.n_iter_} of {model.n_passes}; the "
@@ -195,10 +199,8 @@ def fit(
             err=True,
         )
         raise typer.Exit(130)
-    if words is not None:
-        model.set_vocabulary(words)
     model.trained_on_["corpus"] = corpus
-    model.save(out)
+    embedder.save(out)
     checkpoint.unlink(missing_ok=True)
     remove_shards(checkpoint)
     last = model.history_[-1]
@@ -233,18 +235,20 @@ def fit(
 
 
 def _count(
-    corpus: str, reader: _common.DocumentOptions, counting: dict[str, Any]
-) -> tuple[sp.csr_matrix | DiskCounts, Vocabulary | None]:
+    corpus: str,
+    reader: _common.DocumentOptions,
+    embedder: DocumentEmbedder,
+    analysis: dict[str, Any],
+) -> tuple[Vocabulary | None, sp.csr_matrix | DiskCounts]:
+    """Return the words and the counts of a corpus, which may come counted."""
     from docsigma.counts import Vocabulary
 
     stored = reader.open_counts(corpus)
     if stored is not None:
-        return stored, stored.vocabulary
+        return stored.vocabulary, stored
     documents = reader.load(corpus)
     if documents.texts is not None:
-        words, counted = Vocabulary.fit_count(documents.texts, **counting)
-        return counted.counts, words
+        return embedder.learn_words(documents.texts, **analysis)
     assert documents.counts is not None
-    if documents.words is None:
-        return documents.counts, None
-    return documents.counts, Vocabulary.from_words(documents.words)
+    words = documents.words
+    return None if words is None else Vocabulary.from_words(words), documents.counts

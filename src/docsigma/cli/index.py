@@ -24,14 +24,14 @@ def index(
         Path | None,
         option(
             "Classifier of the same model (hybrid or evidence): ranks by how much "
-            "likelier one topic is than two.",
+            "likelier one class is than two.",
             "none: by Wasserstein-2 distance",
         ),
     ] = None,
     calibration: Annotated[
         str | None,
         option(
-            "Labelled documents that probabilities of one topic are learned from.",
+            "Labelled documents that probabilities of one class are learned from.",
             "those of DOCS that have a label",
         ),
     ] = None,
@@ -43,7 +43,7 @@ def index(
     """Embed documents and write an index of them, for `search` and `serve`.
 
     The folder holds the model too. With a classifier, and labelled documents, results
-    carry the probability that they are of the query's topic.
+    carry the probability that they are of the query's class.
 
     Example: docsigma index model tickets.csv --out tickets-index
     """
@@ -89,11 +89,7 @@ def empty_index(model: Path, classifier: Path | None) -> DocumentIndex:
     if classifier is None:
         return DocumentIndex(smm)
     topics = CountsClassifier.load(classifier)
-    if topics.model.digest != smm.digest:
-        raise InputError(
-            f"the classifier {classifier} is of another model "
-            f"({topics.model.digest[:8]}) than {model} ({smm.digest[:8]})"
-        )
+    _common.check_same_model(f"the classifier {classifier}", topics.model, smm, model)
     return DocumentIndex(topics)
 
 

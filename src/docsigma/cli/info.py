@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from docsigma.cli import _common
-
-if TYPE_CHECKING:
-    from docsigma.models._count_model import CountModel
 
 
 def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
     """Print what a folder of `fit` or `classifier fit` holds."""
-    smm, about = _load(model)
+    from docsigma.classifiers.counts_classifier import FOLDER_KIND, CountsClassifier
+    from docsigma.models.registry import restore_model
+    from docsigma.persistence import read_model
+
+    stored = read_model(model)
+    about: dict[str, Any] = {}
+    if stored.kind == FOLDER_KIND:
+        found = CountsClassifier.load(model)
+        smm, classes = found.model, [str(name) for name in found.classes_]
+        about = {"classifier": found.kind, "n_classes": len(classes)}
+        about["classes"] = classes
+    else:
+        smm = restore_model(stored, model)
     last = smm.history_[-1]
     parameters = smm.get_params(deep=False)
     parameters = {k: _plain(v) for k, v in parameters.items() if k != "verbose"}
@@ -42,7 +50,9 @@ def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
         "rounds" if report["kind"] == "NVDM" else "passes": (
             f"{smm.n_iter_} in {last['seconds']:.0f} s"
         ),
-        "training ended": _ended(smm),
+        "training ended": (
+            "the bound had settled" if smm.converged_ else "all passes were done"
+        ),
         "objective" if points else "bound": _common.number(last["bound"], 0),
         f"{kl}, per document": f"{last['kl']:.2f} nats",
         "loadings that are zero": f"{100 * report['sparsity']:.1f} %",
@@ -53,25 +63,6 @@ def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
         rows["classes"] = f"{about['n_classes']}: {', '.join(about['classes'][:5])}"
         rows["classes"] += ", ..." if about["n_classes"] > 5 else ""
     _common.print_report(report, as_json, f"{report['kind']} in {model}", rows)
-
-
-def _load(folder: Path) -> tuple[CountModel, dict[str, Any]]:
-    """Read a model and, where a classifier is kept with it, what that is."""
-    from docsigma.classifiers.counts_classifier import FOLDER_KIND, CountsClassifier
-    from docsigma.models.registry import restore_model
-    from docsigma.persistence import read_model
-
-    stored = read_model(folder)
-    if stored.kind != FOLDER_KIND:
-        return restore_model(stored, folder), {}
-    topics = CountsClassifier.load(folder)
-    classes = [str(name) for name in topics.classes_]
-    about = {"classifier": topics.kind, "n_classes": len(classes), "classes": classes}
-    return topics.model, about
-
-
-def _ended(model: CountModel) -> str:
-    return "the bound had settled" if model.converged_ else "all passes were done"
 
 
 def _plain(value: object) -> Any:

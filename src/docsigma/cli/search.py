@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 # Endings of files that hold a text.
 TEXT_FILES = (".txt", ".md", ".json", ".jsonl", ".csv", ".html", ".xml", ".eml")
-# A name longer than this is a text; file systems allow 255 bytes.
-LONGEST_NAME = 255
 
 
 def search(
@@ -82,7 +80,8 @@ def _text(query: str) -> str:
     """Return the text of a file, if the query names one, else the query."""
     from docsigma.exceptions import InputError
 
-    if len(query.encode()) > LONGEST_NAME or "\0" in query:
+    # File systems allow names of 255 bytes.
+    if len(query.encode()) > 255 or "\0" in query:
         return query
     if not Path(query).is_file():
         # One word with a separator or an ending: a path, and not to be searched for.

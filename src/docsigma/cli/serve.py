@@ -51,14 +51,13 @@ def serve(
     _common.check_positive("--max-documents", max_documents)
     if not 0 < timeout < float("inf"):
         raise InputError(f"--timeout must be above 0, got {timeout:g}")
-    run_server(
-        load_engine(model, classifier, index, device),
-        host=host,
-        port=port,
-        api_key=key,
-        max_documents=max_documents,
-        timeout=timeout,
-    )
+    engine = load_engine(model, classifier, index, device)
+    from docsigma.service.app import make_app
+    from docsigma.service.settings import ServiceSettings
+
+    limits = ServiceSettings(key, max_documents=max_documents, timeout=timeout)
+    last = int(timeout) + 1
+    run_app(make_app(engine, limits), host, port, timeout_graceful_shutdown=last)
 
 
 def check_address(host: str, port: int) -> str | None:
@@ -122,26 +121,13 @@ def load_engine(
         ("classifier", classifier, topics),
         ("index", index, found),
     ):
-        if other is not None and other.model.digest != smm.digest:
-            raise InputError(
-                f"the {what} {path} is of another model ({other.model.digest[:8]}) "
-                f"than {model} ({smm.digest[:8]})"
-            )
+        if other is not None:
+            _common.check_same_model(f"the {what} {path}", other.model, smm, model)
     return Engine(smm, topics, found)
 
 
-def run_server(engine: Engine, *, host: str, port: int, **settings: Any) -> None:
+def run_app(app: Any, host: str, port: int, **options: Any) -> None:
     """Serve until the process is told to stop; requests under way are finished."""
     import uvicorn
 
-    from docsigma.service.app import make_app
-    from docsigma.service.settings import ServiceSettings
-
-    limits = ServiceSettings(**settings)
-    uvicorn.run(
-        make_app(engine, limits),
-        host=host,
-        port=port,
-        server_header=False,
-        timeout_graceful_shutdown=int(limits.timeout) + 1,
-    )
+    uvicorn.run(app, host=host, port=port, server_header=False, **options)

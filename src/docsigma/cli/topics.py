@@ -1,4 +1,4 @@
-"""`docsigma topics`: what the dimensions and the groups are about."""
+"""`docsigma topics`: what the components and the groups are about."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from docsigma.cli import _common
 from docsigma.cli._common import option
 from docsigma.cli._counted import embed_counts
 
-# Share of stop words among the words shown from which on it is worth a sentence.
-STOP_WORDS = 0.2
-
 
 @_common.with_options()
 def topics(
@@ -23,16 +20,17 @@ def topics(
         typer.Argument(metavar="[DOCS]", help="Corpus, file or folder to group."),
     ] = None,
     *,
-    words: Annotated[int, option("Words per dimension or group.")] = 8,
+    words: Annotated[int, option("Words per component or group.")] = 8,
     clusters: Annotated[int, option("Number of groups.")] = 10,
     reader: _common.DocumentOptions,
     as_json: _common.JsonFlag = False,
 ) -> None:
-    """Print the words of each dimension or, with documents, of groups of them.
+    """Print the words of each component or, with documents, of groups of them.
 
     Example: docsigma topics model tickets.csv --clusters 20
     """
-    from docsigma.models.topics import cluster_documents, describe_dimensions
+    from docsigma.groups.by_means import group_by_means
+    from docsigma.models.components import describe_dimensions
 
     _common.check_positive("--words", words)
     smm = _common.load_model(model)
@@ -52,7 +50,7 @@ def topics(
         return
     source = reader.count(docs, smm)
     means, q = embed_counts(smm, source.counts)
-    groups = cluster_documents(smm, means if q is None else q, clusters, words)
+    groups = group_by_means(smm, means if q is None else q, clusters, words)
     if as_json:
         rows_json = [asdict(g) | {"nearest": source.ids(g.nearest)} for g in groups]
         for row in rows_json:
@@ -77,7 +75,7 @@ def _suggest_stop_words(words: list[str]) -> None:
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     n_stop = sum(word in ENGLISH_STOP_WORDS for word in words)
-    if n_stop > STOP_WORDS * len(words):
+    if n_stop > 0.2 * len(words):
         _common.show(
             f"{n_stop} of these {len(words)} words are English stop words: "
             "`docsigma fit` with --stop-words english leaves them out"

@@ -63,12 +63,12 @@ def tune(
 
     Example: docsigma tune tickets.csv --out tuned.json --trials 10
     """
+    from docsigma.cli._tune import Space, show_parameters, write_tuned
+    from docsigma.cli._tune import tune as search
     from docsigma.corpora import load_corpus
     from docsigma.counts import DiskCounts, is_counts_folder
-    from docsigma.experiments.environment import environment, gpu_work
-    from docsigma.experiments.evaluation import count_parts
-    from docsigma.experiments.tune import Space, show_parameters, write_tuned
-    from docsigma.experiments.tune import tune as search
+    from docsigma.metrics.environment import environment, gpu_work
+    from docsigma.text import DocumentEmbedder
 
     _common.check_positive("--trials", trials)
     window = {} if words is None else {"words": _whole_numbers("--words", words)}
@@ -89,9 +89,13 @@ def tune(
         found: Sequence[str | None] | None = stored.labels()
     else:
         columns = {} if _common.is_corpus(corpus) else reader.columns
-        documents = load_corpus(corpus, **columns, **window)
-        counts, _ = count_parts(documents)
-        found = documents.train.labels
+        train = load_corpus(corpus, **columns, **window).train
+        found = train.labels
+        if train.texts is None:
+            assert train.counts is not None
+            counts = train.counts
+        else:
+            _, counts = DocumentEmbedder().learn_words(train.texts)
     labels = None
     if found is not None and (objective != "perplexity" or None not in found):
         rows, known = _common.labelled_rows(found, counts.shape[0], corpus)

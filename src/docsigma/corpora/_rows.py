@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 Row = tuple[int, dict[str, object]]
 # What tables may be separated by, in words.
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-# Bytes of a file that are looked at to tell whether it is a text.
-_HEAD = 8192
 
 
 def json_rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
@@ -98,7 +96,13 @@ def table_rows(
         if header is None:
             header = values
             hint = _separated_by(first, delimiter)
-            _check_header(f"{path}, line {number}", header, wanted, hint)
+            where = f"{path}, line {number}"
+            repeated = sorted({name for name in header if header.count(name) > 1})
+            if repeated:
+                raise InputError(
+                    f"{where}: the header names {named(repeated)} more than once"
+                )
+            check_columns(where, header, wanted, hint)
         elif len(values) != len(header):
             raise InputError(
                 f"{path}, line {number}: {len(values)} fields, but the header "
@@ -159,7 +163,9 @@ def folder_rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
         files = [file.relative_to(path) for file in path.rglob("*") if file.is_file()]
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
-    names = sorted(name for name in files if not _is_hidden(name))
+    names = sorted(
+        name for name in files if not any(part.startswith(".") for part in name.parts)
+    )
     if not names:
         raise InputError(f"{path} has no documents: it is a folder without files")
     binary = []
@@ -235,21 +241,10 @@ def _long_fields() -> Iterator[None]:
         csv.field_size_limit(previous)
 
 
-def _check_header(where: str, header: list[str], wanted: Wanted, hint: str) -> None:
-    repeated = sorted({name for name in header if header.count(name) > 1})
-    if repeated:
-        raise InputError(f"{where}: the header names {named(repeated)} more than once")
-    check_columns(where, header, wanted, hint)
-
-
-def _is_hidden(name: Path) -> bool:
-    return any(part.startswith(".") for part in name.parts)
-
-
 def _is_binary(raw: bytes, encoding: str) -> bool:
     # A text has no zero byte, except in encodings of two or four bytes.
     wide = encoding.startswith(("utf-16", "utf-32"))
-    return raw.startswith(b"%PDF-") or (b"\0" in raw[:_HEAD] and not wide)
+    return raw.startswith(b"%PDF-") or (b"\0" in raw[:8192] and not wide)
 
 
 def _text(path: Path, raw: bytes, encoding: str) -> str:

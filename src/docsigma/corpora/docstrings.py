@@ -10,6 +10,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from docsigma.corpora.documents import Corpus, Documents
 from docsigma.exceptions import InputError
 
@@ -19,9 +21,6 @@ if TYPE_CHECKING:
 
 PACKAGES = ("numpy", "scipy", "sklearn", "torch")
 DESCRIPTION = "Docstrings of the installed numpy, scipy, sklearn and torch"
-
-MIN_WORDS = 20
-MIN_DOCUMENTS = 30
 
 _SKIPPED = {"tests", "test", "externals", "conftest.py", "setup.py"}
 # numpy keeps the bulk of its public functions there.
@@ -80,11 +79,12 @@ def load_docstrings(*, packages: Sequence[str] = PACKAGES) -> Corpus:
             + ", ".join(packages)
         )
     documents = _documents(found)
-    in_test = [_is_test(identity) for identity in documents.ids]
+    hashes = (hashlib.sha256(name.encode("utf-8")).digest() for name in documents.ids)
+    test = np.array([int.from_bytes(value[:8], "big") % 5 == 0 for value in hashes])
     return Corpus(
         "docstrings",
-        train=documents[[row for row, test in enumerate(in_test) if not test]],
-        test=documents[[row for row, test in enumerate(in_test) if test]],
+        train=documents[~test],
+        test=documents[test],
         description=DESCRIPTION,
     )
 
@@ -152,7 +152,7 @@ def _sources(folder: Path) -> Iterator[Path]:
 
 
 def _keep(found: dict[str, _Found], name: str, text: str | None, label: str) -> None:
-    if text is not None and name not in found and len(text.split()) >= MIN_WORDS:
+    if text is not None and name not in found and len(text.split()) >= 20:
         found[name] = (text, label)
 
 
@@ -222,7 +222,7 @@ def _documents(found: dict[str, _Found]) -> Documents:
     labels = []
     for identity in kept:
         label = found[identity][1]
-        small = sizes[label] < MIN_DOCUMENTS
+        small = sizes[label] < 30
         labels.append(label.partition(".")[0] if small else label)
     return Documents(
         ids=kept,
@@ -230,8 +230,3 @@ def _documents(found: dict[str, _Found]) -> Documents:
         labels=labels,
         source="installed packages",
     )
-
-
-def _is_test(identity: str) -> bool:
-    digest = hashlib.sha256(identity.encode("utf-8")).digest()
-    return int.from_bytes(digest[:8], "big") % 5 == 0

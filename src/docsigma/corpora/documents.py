@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import sparse
 
 from docsigma.counts._checks import check_words
 from docsigma.exceptions import InputError
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-    from scipy import sparse
 
     from docsigma.corpora.synthetic import SyntheticTruth
 
@@ -148,17 +148,41 @@ class Documents:
 
     @classmethod
     def concatenate(cls, blocks: Sequence[Documents]) -> Documents:
-        """Put blocks of texts together, as `iter_documents` yields them."""
+        """Put blocks together, as `iter_documents` yields them."""
+        if len(blocks) == 1:
+            return blocks[0]
         labels: list[str | None] | None = None
         if any(block.labels is not None for block in blocks):
             missing = (block.labels or [None] * len(block) for block in blocks)
             labels = [label for some in missing for label in some]
+        counts = [block.counts for block in blocks if block.counts is not None]
+        texts = [text for block in blocks for text in block.texts or []]
         return cls(
             ids=[one for block in blocks for one in block.ids],
-            texts=[text for block in blocks for text in block.texts or []],
+            texts=None if counts else texts,
+            counts=sparse.vstack(counts, format="csr") if counts else None,
             labels=labels,
+            words=blocks[0].words,
             source=blocks[0].source,
         )
+
+
+def distinct(names: Sequence[str], mark: str) -> list[str]:
+    """Return ids of which no two are alike: `mark` numbers a repeated one.
+
+    Examples
+    --------
+    >>> distinct(["a", "b", "a"], "#{}")
+    ['a', 'b', 'a#2']
+    """
+    found: dict[str, None] = {}
+    for name in names:
+        own, number = name, 1
+        while own in found:
+            number += 1
+            own = name + mark.format(number)
+        found[own] = None
+    return list(found)
 
 
 def _of(source: str) -> str:

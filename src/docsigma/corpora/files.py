@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from docsigma.corpora._rows import (
     check_columns,
@@ -18,6 +18,7 @@ from docsigma.corpora._streams import COMPRESSIONS, base_name, existing_file
 from docsigma.corpora.documents import Documents
 from docsigma.corpora.matrices import read_matrix
 from docsigma.counts import is_counts_folder
+from docsigma.counts._base import BLOCK
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -31,12 +32,28 @@ TABLES = (".csv", ".tsv")
 TEXTS = (".jsonl", ".csv", ".tsv", ".parquet", ".txt")
 MATRICES = (".mtx", ".npz")
 SUFFIXES = TEXTS + MATRICES
-# A block ends at either.
-BLOCK_DOCUMENTS = 4096
+# A block ends at so many characters, if not at its number of documents.
 BLOCK_CHARACTERS = 2**24
 
 
-def read_documents(
+def read_documents(path: str | os.PathLike[str], **options: Any) -> Documents:
+    r"""Read documents from a file, its kind told by its suffix, or from a folder.
+
+    The kinds and the `options` are those of `iter_documents`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "weather.tsv"
+    >>> _ = file.write_text("text\tlabel\nsun\tgood\nrain\t\n")
+    >>> documents = read_documents(file)
+    >>> documents.ids, documents.texts, documents.labels
+    (['2', '3'], ['sun', 'rain'], ['good', None])
+    """
+    return Documents.concatenate(list(iter_documents(path, **options)))
+
+
+def iter_documents(
     path: str | os.PathLike[str],
     *,
     text_column: str = "text",
@@ -45,8 +62,8 @@ def read_documents(
     delimiter: str | None = None,
     encoding: str = "utf-8",
     vocabulary: str | os.PathLike[str] | None = None,
-) -> Documents:
-    r"""Read documents from a file, its kind told by its suffix, or from a folder.
+) -> Iterator[Documents]:
+    r"""Yield the documents of a file or a folder, a block at a time.
 
     ====================== =====================================================
     ``.jsonl``             one JSON object per line; blank lines are passed over
@@ -61,6 +78,10 @@ def read_documents(
     ====================== =====================================================
 
     Each file may be compressed: ``.gz`` or ``.xz`` after its suffix.
+
+    A block has 8192 documents, fewer if they are long, and labels if one of them has
+    a label. Texts are never all in memory, a matrix of counts is. What cannot be used
+    is told when its line is met.
 
     Parameters
     ----------
@@ -81,10 +102,6 @@ def read_documents(
         default looked for beside the counts: ``<stem>.vocab``, ``vocab.txt``,
         ``vocabulary.txt``.
 
-    Returns
-    -------
-    Documents
-
     Raises
     ------
     InputError
@@ -93,76 +110,24 @@ def read_documents(
     Examples
     --------
     >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "weather.tsv"
-    >>> _ = file.write_text("text\tlabel\nsun\tgood\nrain\t\n")
-    >>> documents = read_documents(file)
-    >>> documents.ids, documents.texts, documents.labels
-    (['2', '3'], ['sun', 'rain'], ['good', None])
-    """
-    file = Path(path)
-    if _is_matrix(file):
-        labelled = label_column is not None
-        return read_matrix(file, vocabulary=vocabulary, labelled=labelled)
-    blocks = iter_documents(
-        file,
-        text_column=text_column,
-        label_column=label_column,
-        id_column=id_column,
-        delimiter=delimiter,
-        encoding=encoding,
-        vocabulary=vocabulary,
-    )
-    return Documents.concatenate(list(blocks))
-
-
-def iter_documents(
-    path: str | os.PathLike[str],
-    *,
-    text_column: str = "text",
-    label_column: str | None = "label",
-    id_column: str | None = "id",
-    delimiter: str | None = None,
-    encoding: str = "utf-8",
-    vocabulary: str | os.PathLike[str] | None = None,
-) -> Iterator[Documents]:
-    r"""Yield what `read_documents` reads, a block at a time.
-
-    A block has 4096 documents, fewer if they are long, and labels if one of them has
-    a label. Texts are never all in memory, a matrix of counts is. What cannot be used
-    is told when its line is met.
-
-    Parameters
-    ----------
-    path : path
-    text_column, label_column, id_column, delimiter, encoding, vocabulary
-        As in `read_documents`.
-
-    Raises
-    ------
-    InputError
-        As `read_documents` does.
-
-    Examples
-    --------
-    >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "weather.txt"
-    >>> _ = file.write_text("sun\nrain\n" * 4000)
+    >>> _ = file.write_text("sun\nrain\n" * 5000)
     >>> [len(block) for block in iter_documents(file)]
-    [4096, 3904]
+    [8192, 1808]
     """
     file = Path(path)
     labelled = label_column is not None
-    if _is_matrix(file):
+    is_folder, suffix = _is_folder(file), _suffix(file)
+    if suffix in MATRICES and not is_folder:
         counts = read_matrix(file, vocabulary=vocabulary, labelled=labelled)
-        for start in range(0, len(counts), BLOCK_DOCUMENTS):
-            yield counts[start : start + BLOCK_DOCUMENTS]
+        for start in range(0, len(counts), BLOCK):
+            yield counts[start : start + BLOCK]
         return
     if is_counts_folder(file):
         raise InputError(
             f"{file} is a folder of counts, not of documents: "
             "docsigma.counts.DiskCounts opens it"
         )
-    is_folder, suffix = _is_folder(file), _suffix(file)
     if not is_folder:
         existing_file(file)
         if suffix not in SUFFIXES:
@@ -267,7 +232,7 @@ def _blocks(
         ids.append(value(id_column) or str(number))
         texts.append(text)
         n_characters += len(text)
-        if len(texts) == BLOCK_DOCUMENTS or n_characters >= BLOCK_CHARACTERS:
+        if len(texts) == BLOCK or n_characters >= BLOCK_CHARACTERS:
             yield block()
             ids, texts, labels, n_characters = [], [], [], 0
     if texts:
@@ -302,10 +267,6 @@ def _scalar(value: object) -> str | None:
 
 def _suffix(path: Path) -> str:
     return Path(base_name(path)).suffix.lower()
-
-
-def _is_matrix(path: Path) -> bool:
-    return _suffix(path) in MATRICES and not _is_folder(path)
 
 
 def _is_folder(path: Path) -> bool:

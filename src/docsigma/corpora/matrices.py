@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     import os
 
 
+# What SciPy's readers raise where a file is damaged.
+_BROKEN = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
+_CUT = (EOFError, OSError, MemoryError, NotImplementedError)
+DAMAGE = (*_BROKEN, *_CUT, zipfile.BadZipFile, zlib.error)
+
+
 def read_matrix(
     path: Path,
     *,
@@ -61,8 +67,14 @@ def read_matrix(
     """
     content = io.BytesIO(read_bytes(path))
     stem = Path(base_name(path)).stem
-    market = Path(base_name(path)).suffix.lower() == ".mtx"
-    matrix = _market(path, content) if market else _npz(path, content)
+    if Path(base_name(path)).suffix.lower() == ".mtx":
+        try:
+            matrix: Any = scipy.io.mmread(content)
+        except DAMAGE as error:
+            message = f"cannot read {path}: damaged MatrixMarket ({error})"
+            raise InputError(message) from error
+    else:
+        matrix = _npz(path, content)
     counts = check_counts(matrix, name=str(path))
     n_documents, n_features = counts.shape
     if not n_documents or not n_features:
@@ -138,40 +150,10 @@ def _first(folder: Path, names: tuple[str, ...]) -> Path | None:
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
-def _market(path: Path, content: io.BytesIO) -> Any:
-    try:
-        return scipy.io.mmread(content)
-    except (
-        ValueError,
-        TypeError,
-        IndexError,
-        OverflowError,
-        EOFError,
-        OSError,
-        MemoryError,
-    ) as error:
-        raise InputError(
-            f"cannot read {path}: damaged MatrixMarket ({error})"
-        ) from error
-
-
 def _npz(path: Path, content: io.BytesIO) -> Any:
     try:
         return sparse.load_npz(content)  # never loads pickles
-    except (
-        ValueError,
-        TypeError,
-        AttributeError,
-        KeyError,
-        IndexError,
-        OverflowError,
-        EOFError,
-        OSError,
-        MemoryError,
-        NotImplementedError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
+    except DAMAGE as error:
         if "pickle" in str(error):
             raise InputError(
                 f"cannot read {path}: it holds pickled objects, which are never loaded"

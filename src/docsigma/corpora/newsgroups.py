@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -13,25 +13,15 @@ from tqdm import tqdm
 
 from docsigma.corpora._data import DATA_VARIABLE, data_files, require_files
 from docsigma.corpora._streams import numbered_lines
-from docsigma.corpora.documents import Corpus, Documents
+from docsigma.corpora.documents import Corpus, Documents, distinct
 from docsigma.corpora.files import read_documents
 from docsigma.counts._checks import check_counts, check_words
 from docsigma.exceptions import InputError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-
 FOLDER = "20newsgroups"
 FILES = ("train.jsonl.xz", "test.jsonl.xz")
 FOLDER_2K = "20newsgroups-nvdm2000"
-FILES_2K = (
-    "train.feat.xz",
-    "train.ids.xz",
-    "test.feat.xz",
-    "test.ids.xz",
-    "vocab.new",
-)
+FILES_2K = ("train.feat.xz", "train.ids.xz", "test.feat.xz", "test.ids.xz", "vocab.new")
 
 DESCRIPTION = "Usenet postings of 20 newsgroups, split by date, headers kept"
 DESCRIPTION_2K = "20 Newsgroups as counts of the 2000 words that NVDM uses"
@@ -184,25 +174,15 @@ def _read_features(path: Path, ids_path: Path, words: list[str]) -> Documents:
         raise InputError(
             f"{ids_path} has {len(ids)} ids but {path} has {len(labels)} documents"
         )
+    # What has no id is named by its label and line.
+    named = [
+        f"{label}/line-{number}" if name in ("", "?") else name
+        for number, (name, label) in enumerate(zip(ids, labels, strict=True), start=1)
+    ]
     return Documents(
-        ids=_unique(ids, labels),
+        ids=distinct(named, "#{}"),
         counts=check_counts(counts, name=str(path)),
         labels=labels,
         words=words,
         source=str(path),
     )
-
-
-def _unique(ids: Iterable[str], labels: Iterable[str]) -> list[str]:
-    """Name what has no id by its label and line, and number what comes again."""
-    taken: set[str] = set()
-    unique = []
-    for number, (name, label) in enumerate(zip(ids, labels, strict=True), start=1):
-        base = f"{label}/line-{number}" if name in ("", "?") else name
-        chosen, again = base, 1
-        while chosen in taken:
-            again += 1
-            chosen = f"{base}#{again}"
-        taken.add(chosen)
-        unique.append(chosen)
-    return unique

@@ -13,12 +13,12 @@ from docsigma.corpora import docstrings, newsgroups, synthetic
 from docsigma.corpora._data import files_status
 from docsigma.corpora._streams import base_name
 from docsigma.corpora.documents import Corpus
-from docsigma.corpora.files import SUFFIXES, read_documents
+from docsigma.corpora.files import SUFFIXES, iter_documents, read_documents
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,11 @@ def load_corpus(name: str | os.PathLike[str], **options: Any) -> Corpus:
     Parameters
     ----------
     name : str or path
-        A name that `available_corpora` lists, or what `read_documents` can read:
+        A name that `available_corpora` lists, or what `iter_documents` can read:
         then all documents are training documents.
     **options
         Options of that corpus, such as ``n_train=20`` for ``synthetic``. For a path
-        those of `read_documents`, and ``test``, a path to test documents.
+        those of `iter_documents`, and ``test``, a path to test documents.
 
     Returns
     -------
@@ -130,7 +130,8 @@ def load_corpus(name: str | os.PathLike[str], **options: Any) -> Corpus:
     """
     corpus = find_registered("corpora", str(name), CORPORA)
     if corpus is not None:
-        _check_options(str(name), corpus.load, options)
+        parameters = inspect.signature(corpus.load).parameters.values()
+        _check_options(str(name), options, parameters)
         return corpus.load(**options)
     path = Path(name)
     is_path = (
@@ -146,42 +147,24 @@ def load_corpus(name: str | os.PathLike[str], **options: Any) -> Corpus:
             f"{', '.join(registered_names('corpora', CORPORA))}; a path to a file or "
             "folder also works"
         )
-    _check_options(str(name), _load_path, options, skip=("path",))
+    test = inspect.signature(_load_path).parameters["test"]
+    columns = list(inspect.signature(iter_documents).parameters.values())[1:]
+    _check_options(str(name), options, [test, *columns])
     return _load_path(path, **options)
 
 
 def _load_path(
-    path: Path,
-    *,
-    test: str | os.PathLike[str] | None = None,
-    text_column: str = "text",
-    label_column: str | None = "label",
-    id_column: str | None = "id",
-    delimiter: str | None = None,
-    encoding: str = "utf-8",
-    vocabulary: str | os.PathLike[str] | None = None,
+    path: Path, *, test: str | os.PathLike[str] | None = None, **options: Any
 ) -> Corpus:
-    options: dict[str, Any] = {
-        "text_column": text_column,
-        "label_column": label_column,
-        "id_column": id_column,
-        "delimiter": delimiter,
-        "encoding": encoding,
-        "vocabulary": vocabulary,
-    }
     train = read_documents(path, **options)
     held_out = train[:0] if test is None else read_documents(test, **options)
     return Corpus(str(path), train, held_out, description=f"documents of {path}")
 
 
 def _check_options(
-    name: str,
-    loader: Callable[..., Corpus],
-    options: dict[str, Any],
-    skip: tuple[str, ...] = (),
+    name: str, options: dict[str, Any], parameters: Iterable[inspect.Parameter]
 ) -> None:
-    parameters = inspect.signature(loader).parameters
-    known = [option for option in parameters if option not in skip]
+    known = {parameter.name: parameter for parameter in parameters}
     for option in options:
         if option not in known:
             listed = ", ".join(f"`{one}`" for one in known) or "none"
@@ -189,7 +172,6 @@ def _check_options(
                 f"the corpus `{name}` has no option `{option}`, "
                 f"its options are: {listed}"
             )
-    for option in known:
-        wanted = parameters[option].default is inspect.Parameter.empty
-        if wanted and option not in options:
+    for option, parameter in known.items():
+        if parameter.default is parameter.empty and option not in options:
             raise InputError(f"the corpus `{name}` needs the option `{option}`")

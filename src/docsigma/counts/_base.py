@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 
-# Documents that are read from disk at once, unless the caller says how many.
+# Documents that are worked on at once where memory must not grow with their number.
 BLOCK = 8192
 
 

@@ -14,28 +14,15 @@ from docsigma.exceptions import InputError
 Cutter = Callable[[str], Iterable[str]]
 
 
-def _jieba(module: Any) -> Cutter:
-    # It would log to standard error how it loads its dictionary.
-    module.setLogLevel(logging.WARNING)
-    cut: Cutter = module.lcut
-    return cut
-
-
-def _janome(module: Any) -> Cutter:
-    cut: Cutter = module.Tokenizer(wakati=True).tokenize
-    return cut
-
-
-def _pythainlp(module: Any) -> Cutter:
-    cut: Cutter = module.word_tokenize
-    return cut
-
-
 # Name of the library: its language, the module to import, and the function in it.
 TOKENIZERS: dict[str, tuple[str, str, Callable[[Any], Cutter]]] = {
-    "jieba": ("Chinese", "jieba", _jieba),
-    "janome": ("Japanese", "janome.tokenizer", _janome),
-    "pythainlp": ("Thai", "pythainlp.tokenize", _pythainlp),
+    "jieba": ("Chinese", "jieba", lambda jieba: jieba.lcut),
+    "janome": (
+        "Japanese",
+        "janome.tokenizer",
+        lambda janome: janome.Tokenizer(wakati=True).tokenize,
+    ),
+    "pythainlp": ("Thai", "pythainlp.tokenize", lambda thai: thai.word_tokenize),
 }
 
 
@@ -43,11 +30,14 @@ TOKENIZERS: dict[str, tuple[str, str, Callable[[Any], Cutter]]] = {
 def _load(name: str) -> Cutter:
     language, module, cutter = TOKENIZERS[name]
     try:
-        return cutter(importlib.import_module(module))
+        library = importlib.import_module(module)
     except ImportError as error:
         raise InputError(
             f"the tokenizer {name} ({language}) is not installed: pip install {name}"
         ) from error
+    # jieba would log to standard error how it loads its dictionary.
+    logging.getLogger("jieba").setLevel(logging.WARNING)
+    return cutter(library)
 
 
 @dataclass(frozen=True)

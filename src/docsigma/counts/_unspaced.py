@@ -15,12 +15,6 @@ _THAI = re.compile("[\u0e00-\u0e7f]")
 # Thai, Lao, Myanmar and Khmer, vowel signs included.
 _SOUTH = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _RUNS = re.compile(f"([{_EAST}]+)|([{_SOUTH}]+)")
-# Longer runs without a space are no words: words of Chinese and Japanese have two or
-# three characters on average, those of Thai five, clauses twice that or more.
-_LONGEST_EAST = 4.5
-_LONGEST_SOUTH = 9.0
-# Share of the texts from which on it is worth a sentence.
-_SHARE = 0.1
 
 
 class UnspacedTexts:
@@ -49,18 +43,20 @@ class UnspacedTexts:
         for match in _RUNS.finditer(text):
             (east if match[1] else south).append(len(match[0]))
         letters = sum(map(str.isalpha, text))
-        if 2 * sum(east) > letters and sum(east) > _LONGEST_EAST * len(east):
+        # Longer runs without a space are no words: words of Chinese and Japanese have
+        # two or three characters on average, those of Thai five, clauses twice that.
+        if 2 * sum(east) > letters and sum(east) > 4.5 * len(east):
             language = "Japanese" if _KANA.search(text) else "Chinese"
-        elif 2 * sum(south) > letters and sum(south) > _LONGEST_SOUTH * len(south):
+        elif 2 * sum(south) > letters and sum(south) > 9 * len(south):
             language = "Thai" if _THAI.search(text) else "Lao, Khmer or Burmese"
         else:
             return
         self.found[language] = self.found.get(language, 0) + 1
 
     def warn(self) -> None:
-        """Warn, in one sentence, if a good part of the texts has no spaces."""
+        """Warn, in one sentence, if a tenth of the texts has no spaces."""
         total = sum(self.found.values())
-        if not total or total < _SHARE * self.n_texts:
+        if not total or total < 0.1 * self.n_texts:
             return
         language = max(self.found, key=self.found.__getitem__)
         names = {spoken: name for name, (spoken, *_) in TOKENIZERS.items()}

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from docsigma.counts._base import Counts
+from docsigma._files import read_json_object
+from docsigma.counts._base import BLOCK, Counts
 from docsigma.counts.vocabulary import Vocabulary
 from docsigma.exceptions import InputError
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 FORMAT = "docsigma-counts"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 1
 CONFIG = "config.json"
 # The types an array may have; the counts take the smallest that fits.
 DTYPES = {
@@ -39,12 +40,10 @@ DTYPES = {
     "ids_indptr.npy": ("int64",),
 }
 REQUIRED = ("indptr.npy", "indices.npy", "data.npy", "n_tokens.npy", "word_totals.npy")
-# Documents after which mapped pages are let go: neighbours on the disk ...
-RUN = 8192
-# ... and documents that lie apart, each of which maps some pages around it.
+
+
+# Documents that lie apart and are mapped at once: each maps some pages around it.
 SCATTERED = 256
-# Bytes of a file that are read at once to verify it.
-CHUNK = 2**24
 
 
 class DiskCounts(Counts):
@@ -94,7 +93,7 @@ class DiskCounts(Counts):
         if not self.folder.is_dir():
             raise InputError(f"there is no folder {self.folder}")
         source = self.folder / CONFIG
-        state = _load_config(source)
+        state = _load_config(self.folder)
         if state.get("format") != FORMAT:
             raise InputError(
                 f"{source} does not describe counts: its format is "
@@ -247,7 +246,7 @@ class DiskCounts(Counts):
                 if name.endswith(".npy"):
                     # Of an array without its header, which is written last.
                     handle.seek(self._open(name).offset)
-                while chunk := handle.read(CHUNK):
+                while chunk := handle.read(2**24):
                     found.update(chunk)
             if found.hexdigest() != expected:
                 raise InputError(
@@ -386,6 +385,11 @@ class DiskCounts(Counts):
             raise InputError(f"{self.folder / name} is damaged: {error}") from error
 
 
+def _load_config(folder: Path) -> dict[str, Any]:
+    missing = f"{folder} is no folder of counts: it has no {CONFIG}"
+    return read_json_object(folder / CONFIG, missing)
+
+
 def is_counts_folder(path: str | os.PathLike[str]) -> bool:
     """Whether a folder calls itself one of counts, whole or damaged.
 
@@ -395,23 +399,9 @@ def is_counts_folder(path: str | os.PathLike[str]) -> bool:
     False
     """
     try:
-        return _load_config(Path(path) / CONFIG).get("format") == FORMAT
+        return _load_config(Path(path)).get("format") == FORMAT
     except InputError:
         return False
-
-
-def _load_config(source: Path) -> dict[str, Any]:
-    try:
-        state = json.loads(source.read_text("utf-8"))
-    except FileNotFoundError as error:
-        raise InputError(
-            f"{source.parent} is no folder of counts: it has no {source.name}"
-        ) from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{source} is damaged: {error}") from error
-    if not isinstance(state, dict):
-        raise InputError(f"{source} is damaged: it holds no JSON object")
-    return state
 
 
 def _whole(value: object) -> int:
@@ -428,8 +418,8 @@ def _is_contiguous(rows: NDArray[np.int64]) -> bool:
 
 
 def _pieces(rows: NDArray[np.int64]) -> list[slice]:
-    """Divide rows into pieces that map few pages at once."""
-    step = RUN if _is_contiguous(rows) else SCATTERED
+    """Divide rows into pieces, after each of which mapped pages are let go."""
+    step = BLOCK if _is_contiguous(rows) else SCATTERED
     stops = range(step, len(rows) + step, step)
     return [slice(stop - step, min(stop, len(rows))) for stop in stops]
 

@@ -115,7 +115,13 @@ def estimator_counts(
                 f"expecting {estimator.n_features_in_} features as input"
             )
         return X
-    _refuse_texts(estimator, X)
+    # Not of a matrix; of a table of counts an iterator returns the names of columns.
+    column: Any = X if getattr(X, "ndim", 1) == 1 and hasattr(X, "__iter__") else ()
+    if isinstance(X, str) or isinstance(next(iter(column), None), str):
+        raise InputError(
+            f"`X` must be word counts for {type(estimator).__name__}, got texts: count "
+            "them with CountVectorizer, or give them to DocumentEmbedder"
+        )
     checked: Any = validate_data(estimator, X, accept_sparse="csr", reset=reset)
     check_non_negative(checked, type(estimator).__name__)
     wide = (checked.dtype if like is None else like) == np.float64
@@ -125,18 +131,3 @@ def estimator_counts(
         matrix = matrix.copy()
         matrix.sum_duplicates()
     return MemoryCounts(matrix)
-
-
-def _refuse_texts(estimator: BaseEstimator, X: Any) -> None:
-    if isinstance(X, str):
-        first: object = X
-    elif getattr(X, "ndim", 1) != 1 or not hasattr(X, "__iter__"):
-        # A matrix; of a table of counts an iterator would return the names of columns.
-        return
-    else:
-        first = next(iter(X), None)
-    if isinstance(first, str):
-        raise InputError(
-            f"`X` must be word counts for {type(estimator).__name__}, got texts: count "
-            "them with CountVectorizer, or give them to DocumentEmbedder"
-        )

@@ -19,10 +19,11 @@ from docsigma.counts._tokenizers import (
     restored_tokenizer,
     stored_tokenizer,
 )
+from docsigma.counts.texts import as_texts
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -170,13 +171,13 @@ class Vocabulary:
         return cls(check_words(words, name="the vocabulary"))
 
     @classmethod
-    def from_texts(cls, texts: Iterable[str], **settings: Any) -> Vocabulary:
+    def from_texts(cls, texts: Iterable[object], **settings: Any) -> Vocabulary:
         """Make a vocabulary of the words of `texts`; settings as in `fit_count`."""
         return cls.fit_count(texts, **settings)[0]
 
     @classmethod
     def fit_count(
-        cls, texts: Iterable[str], **settings: Any
+        cls, texts: Iterable[object], **settings: Any
     ) -> tuple[Vocabulary, CountedDocuments]:
         """Make a vocabulary of `texts` and count them, in one pass over the texts.
 
@@ -206,8 +207,8 @@ class Vocabulary:
         tally = _Tally(frequencies.analyze)
         every_word = CountVectorizer(analyzer=tally, dtype=np.float32)
         try:
-            counts = sparse.csr_matrix(every_word.fit_transform(_texts(texts)))
-        except InputError:
+            counts = sparse.csr_matrix(every_word.fit_transform(as_texts(texts)))
+        except InputError:  # of a tokenizer
             raise
         except ValueError as error:  # not one token
             raise InputError(
@@ -264,8 +265,8 @@ class Vocabulary:
         InputError
             If `state` is damaged: an entry missing, unknown or of a wrong kind.
         """
-        names = [field.name for field in fields(cls) if field.name != "tokenizer"]
-        if not hasattr(state, "keys") or set(state) - {"tokenizer"} != set(names):
+        names = [field.name for field in fields(cls)]
+        if not hasattr(state, "keys") or set(state) != set(names):
             found = sorted(map(str, state)) if hasattr(state, "keys") else state
             raise InputError(
                 f"a saved vocabulary must have the entries {names}, got {found!r:.200}"
@@ -274,7 +275,7 @@ class Vocabulary:
         for name in ("words", "ngram_range", "stop_words"):
             if isinstance(values[name], list):
                 values[name] = tuple(values[name])
-        values["tokenizer"] = restored_tokenizer(values.get("tokenizer"))
+        values["tokenizer"] = restored_tokenizer(values["tokenizer"])
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -290,9 +291,6 @@ class Vocabulary:
         """
         state = {"words": self.words, **self.settings}
         state["tokenizer"] = stored_tokenizer(self.tokenizer)
-        if self.tokenizer is None:
-            # As it was before there were tokenizers.
-            del state["tokenizer"]
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in state.items()
@@ -314,7 +312,7 @@ class Vocabulary:
             settings["token_pattern"] = None
         return CountVectorizer(vocabulary=list(self.words), **settings)
 
-    def count(self, texts: Iterable[str]) -> CountedDocuments:
+    def count(self, texts: Iterable[object]) -> CountedDocuments:
         """Count the vocabulary's words in `texts`, and the tokens that are others.
 
         Raises
@@ -328,7 +326,7 @@ class Vocabulary:
         )
         # Known to be sound: checking it takes longer than counting a few documents.
         counter.vocabulary_, counter.fixed_vocabulary_ = self._columns, True
-        counts = counter.transform(_texts(texts))
+        counts = counter.transform(as_texts(texts))
         return tally.counted(sparse.csr_matrix(counts))
 
     def count_documents(self, documents: Documents) -> CountedDocuments:
@@ -376,16 +374,3 @@ class Vocabulary:
 
 def _of(source: str) -> str:
     return f" of {source}" if source else ""
-
-
-def _texts(texts: Iterable[object]) -> Iterator[str]:
-    if isinstance(texts, str) or not hasattr(texts, "__iter__"):
-        kind = type(texts).__name__
-        raise InputError(f"`texts` must be a list of strings, got one {kind}")
-    for number, text in enumerate(texts, start=1):
-        if not isinstance(text, str):
-            raise InputError(
-                f"document {number} of `texts` must be a string, "
-                f"got {type(text).__name__}"
-            )
-        yield text

@@ -217,22 +217,27 @@ class CountsWriter:
                 f"{self.n_features}"
             )
         unknown = None if n_unknown is None else np.asarray(n_unknown)
-        self._check_lengths(n_rows, labels=labels, ids=ids, n_unknown=unknown)
+        given = {"labels": labels, "ids": ids, "n_unknown": unknown}
+        for name, value in given.items():
+            if value is not None and len(value) != n_rows:
+                raise InputError(
+                    f"`counts` has {n_rows} rows but `{name}` has {len(value)}"
+                )
         self._check_given({"ids": ids, "n_unknown": unknown})
         with self._writing() as folder:
             self._append_counts(folder, block)
             if unknown is not None:
                 self._array(folder, "n_unknown.npy", "<i8").append(unknown)
-            codes = [-1] * n_rows if labels is None else list(map(self._code, labels))
+            codes = [
+                -1
+                if label is None
+                else self._classes.setdefault(str(label), len(self._classes))
+                for label in labels or [None] * n_rows
+            ]
             self._array(folder, "labels.npy", "<i4").append(codes)
             if ids is not None:
                 self._append_ids(folder, ids)
         self.n_documents += n_rows
-
-    def _code(self, label: str | None) -> int:
-        if label is None:
-            return -1
-        return self._classes.setdefault(str(label), len(self._classes))
 
     def _append_counts(self, folder: Path, block: sparse.csr_matrix) -> None:
         largest = float(block.data.max(initial=0))
@@ -267,14 +272,6 @@ class CountsWriter:
         if name not in self._arrays:
             self._arrays[name] = _ArrayFile(folder / name, dtype)
         return self._arrays[name]
-
-    @staticmethod
-    def _check_lengths(n_rows: int, **columns: Any) -> None:
-        for name, value in columns.items():
-            if value is not None and len(value) != n_rows:
-                raise InputError(
-                    f"`counts` has {n_rows} rows but `{name}` has {len(value)}"
-                )
 
     def _check_given(self, columns: dict[str, Any]) -> None:
         given = {name for name, value in columns.items() if value is not None}

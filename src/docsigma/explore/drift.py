@@ -9,7 +9,7 @@ import numpy as np
 
 from docsigma._array_checks import Floats
 from docsigma.exceptions import InputError
-from docsigma.explore.groups import Groups
+from docsigma.groups.gaussians import Groups
 
 if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 # Draws of the embeddings, and of the shares given them.
 DRAWS = 400
-# Documents of a batch at the least: half of the old one is compared with the other.
-LEAST = 4
 # Share of the old documents that counts as unexplained: those furthest from any topic.
 UNEXPLAINED = 0.02
 
@@ -110,23 +108,25 @@ def compare_batches(
         Decides the draws.
     """
     for name, batch in (("old", old), ("new", new)):
-        if len(batch) < LEAST:
+        # Half of the old one is compared with the other half.
+        if len(batch) < 4:
             raise InputError(
-                f"the {name} batch has {len(batch)} documents: at least {LEAST} are "
-                "needed"
+                f"the {name} batch has {len(batch)} documents: at least 4 are needed"
             )
     random = np.random.default_rng(random_state)
     groups = Groups.fit(model, type(old).concatenate([old, new]), n_topics, n_words)
     shares = [_share_draws(groups, batch, random) for batch in (old, new)]
     change = shares[1] - shares[0]
-    nearest = _typical(groups, new)
+    of = groups.nearest(new.mean.astype(np.float64))
+    away = np.square(new.mean - groups.centres[of]).sum(axis=1)
+    order = np.argsort(away + new.total_variance, kind="stable")
     topics = []
-    for number, cluster in enumerate(groups.clusters):
+    for number, group in enumerate(groups.found):
         moved = Interval.of(change[:, number])
         grew = True if moved.low > 0 else False if moved.high < 0 else None
         before, after = (Interval.of(share[:, number]) for share in shares)
-        typical = nearest[number]
-        topics.append(TopicShift(cluster.words, before, after, moved, grew, typical))
+        typical = order[of[order] == number][:3].tolist()
+        topics.append(TopicShift(group.words, before, after, moved, grew, typical))
     topics.sort(key=lambda topic: -abs(topic.change.value))
     return Drift(topics, *_unexplained(model, old, new, n_topics, random))
 
@@ -144,14 +144,6 @@ def _share_draws(
         counts = np.bincount(groups.nearest(points), minlength=len(groups))
         result[start : start + inner] = random.dirichlet(counts + 0.5, inner)
     return result
-
-
-def _typical(groups: Groups, batch: GaussianPosterior) -> list[list[int]]:
-    of = groups.nearest(batch.mean.astype(np.float64))
-    away = np.square(batch.mean - groups.centres[of]).sum(axis=1)
-    cost = away + batch.total_variance
-    order = np.argsort(cost, kind="stable")
-    return [order[of[order] == number][:3].tolist() for number in range(len(groups))]
 
 
 def _unexplained(

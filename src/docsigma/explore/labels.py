@@ -9,11 +9,6 @@ from pathlib import Path
 from docsigma._files import atomic_file
 from docsigma.exceptions import InputError
 
-# Characters of a label at the most.
-LONGEST = 200
-# Labels that are told apart, at the most.
-MOST = 1000
-
 
 class Labels:
     """Labels of documents by their rows; a file follows every change.
@@ -102,9 +97,9 @@ class Labels:
     def _change(self, changes: dict[int, str | None]) -> None:
         kept = {row: label for row, label in self.of.items() if row not in changes}
         kept |= {row: label for row, label in changes.items() if label is not None}
-        if len(set(kept.values())) > MOST:
+        if len(set(kept.values())) > 1000:
             raise InputError(
-                f"there are {len(set(kept.values()))} different labels, at most {MOST} "
+                f"there are {len(set(kept.values()))} different labels, at most 1000 "
                 "are told apart"
             )
         self.of = kept
@@ -118,8 +113,6 @@ def _checked(label: str | None) -> str | None:
     if label is None:
         return None
     label = label.strip()
-    if not label or len(label) > LONGEST:
-        raise InputError(
-            f"a label has from 1 to {LONGEST} characters, got {len(label)}"
-        )
+    if not 1 <= len(label) <= 200:
+        raise InputError(f"a label has from 1 to 200 characters, got {len(label)}")
     return label

@@ -11,16 +11,6 @@ from numpy.typing import NDArray
 
 from docsigma._array_checks import Floats
 
-# What JavaScript calls the arrays.
-_NAMES = {
-    "float32": "Float32Array",
-    "uint8": "Uint8Array",
-    "int16": "Int16Array",
-    "int32": "Int32Array",
-}
-# Arrays start at multiples of this, as typed arrays must.
-_STEP = 8
-
 
 def pack(arrays: Mapping[str, NDArray[Any]], **facts: Any) -> bytes:
     """Return arrays, and facts that JSON can hold, as one run of bytes.
@@ -36,11 +26,14 @@ def pack(arrays: Mapping[str, NDArray[Any]], **facts: Any) -> bytes:
     places, parts, at = {}, [], 0
     for name, array in arrays.items():
         data = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"))
-        places[name] = [_NAMES[array.dtype.name], at, int(array.size)]
-        parts.append(data.tobytes() + b"\0" * (-data.nbytes % _STEP))
+        # As JavaScript calls it: Float32Array, Uint8Array, ...
+        kind = f"{array.dtype.name.capitalize()}Array"
+        places[name] = [kind, at, int(array.size)]
+        # Typed arrays must start at multiples of 8.
+        parts.append(data.tobytes() + b"\0" * (-data.nbytes % 8))
         at += len(parts[-1])
     header = json.dumps({"arrays": places, **facts}).encode()
-    header += b" " * (-(len(header) + 4) % _STEP)
+    header += b" " * (-(len(header) + 4) % 8)
     return len(header).to_bytes(4, "little") + header + b"".join(parts)
 
 

@@ -13,17 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 from docsigma._array_checks import Floats
 from docsigma.classifiers import EvidenceClassifier
 from docsigma.classifiers.uncertainty import Uncertainty, embedding_uncertainty
+from docsigma.counts._base import BLOCK
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
     from docsigma.classifiers.counts_classifier import CountsClassifier
     from docsigma.posterior import GaussianPosterior
-
-# Documents without a label that the classifier learns from too, at the most: they say
-# how topics spread, and a sample says it as well.
-UNLABELLED = 2000
-# Documents that are predicted at once.
-BLOCK = 8192
 
 
 @dataclass(frozen=True)
@@ -44,13 +39,6 @@ class Predictions:
     def doubt(self) -> Floats:
         """Entropy as a share of the greatest there can be, from 0 to 1."""
         return np.asarray(self.entropy / np.log(max(2, len(self.classes))))
-
-    @classmethod
-    def learned(
-        cls, posterior: GaussianPosterior, labels: dict[int, str]
-    ) -> Predictions:
-        """Fit the classifier for few labels, and predict every document."""
-        return cls.by(fit_few_labels(posterior, labels), posterior)
 
     @classmethod
     def by(
@@ -98,7 +86,7 @@ def fit_few_labels(
 ) -> EvidenceClassifier:
     """Return a classifier of likelihoods, learned from few labels and from the rest.
 
-    Documents without a label say how topics spread.
+    Documents without a label say how classes spread.
     """
     classes = sorted(set(labels.values()))
     if len(classes) < 2:
@@ -108,9 +96,10 @@ def fit_few_labels(
         )
     known = np.array(sorted(labels), dtype=np.intp)
     rest = np.setdiff1d(np.arange(len(posterior)), known)
-    if len(rest) > UNLABELLED:
+    if len(rest) > 2000:
+        # A sample says it as well.
         random = np.random.default_rng(random_state)
-        rest = np.sort(random.choice(rest, UNLABELLED, replace=False))
+        rest = np.sort(random.choice(rest, 2000, replace=False))
     y = np.array([labels[int(row)] for row in known] + [None] * len(rest), dtype=object)
     classifier = EvidenceClassifier(covariance="diagonal", random_state=random_state)
     with warnings.catch_warnings():

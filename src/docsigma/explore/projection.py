@@ -12,9 +12,6 @@ from docsigma._array_checks import Floats
 if TYPE_CHECKING:
     from docsigma.posterior import GaussianPosterior
 
-# Documents whose full covariances are held at once.
-BLOCK = 4096
-
 
 @dataclass(frozen=True)
 class Projection:
@@ -67,8 +64,9 @@ class Projection:
             weights = np.stack([x * x, x * y, y * y], axis=1)
             return np.asarray(posterior.variance.astype(np.float64) @ weights)
         parts = [np.empty((0, 3))]
-        for start in range(0, len(posterior), BLOCK):
-            full = posterior[start : start + BLOCK].covariance
+        # 4096 full covariances of 100 dimensions take a third of a gigabyte.
+        for start in range(0, len(posterior), 4096):
+            full = posterior[start : start + 4096].covariance
             assert full is not None
             flat = np.einsum("ia,dij,jb->dab", self.axes, full, self.axes)
             parts.append(flat.reshape(-1, 4)[:, [0, 1, 3]])

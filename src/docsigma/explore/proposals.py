@@ -13,11 +13,6 @@ from docsigma._array_checks import Floats
 if TYPE_CHECKING:
     from docsigma.posterior import GaussianPosterior
 
-# Documents that are looked at, at the most: a sample stands for the rest.
-SAMPLE = 10_000
-# Groups that they are put into, at the most.
-GROUPS = 200
-
 
 def propose(
     posterior: GaussianPosterior,
@@ -28,7 +23,8 @@ def propose(
 ) -> NDArray[np.intp]:
     r"""Return documents whose labels would help most, the most helpful first.
 
-    Documents are put into as many groups as there are labels and proposals together.
+    Documents are put into as many groups as there are labels and proposals together,
+    at most 200.
     The groups that hold no labelled document are taken by how much doubt their members
     hold together, and each is stood for by the document that is nearest to its centre
     in expectation, :math:`\|\nu - c\|^2 + \mathrm{tr}\,\Sigma`: one whose own place is
@@ -51,14 +47,15 @@ def propose(
     open_rows = np.setdiff1d(np.arange(len(posterior)), labelled)
     if posterior.n_tokens is not None:
         open_rows = open_rows[posterior.n_tokens[open_rows] > 0]
-    if len(open_rows) > SAMPLE:
-        open_rows = np.sort(random.choice(open_rows, SAMPLE, replace=False))
+    if len(open_rows) > 10_000:
+        # A sample stands for the rest.
+        open_rows = np.sort(random.choice(open_rows, 10_000, replace=False))
     n = min(n, len(open_rows))
     if n == 0:
         return open_rows
     rows = np.concatenate([open_rows, labelled]).astype(np.intp)
     means = posterior.mean[rows].astype(np.float64)
-    n_groups = min(len(open_rows), max(n, min(GROUPS, len(labelled) + n)))
+    n_groups = min(len(open_rows), max(n, min(200, len(labelled) + n)))
     groups = KMeans(n_groups, n_init=1, random_state=random_state).fit(means)
     of = groups.labels_
     is_open = np.arange(len(rows)) < len(open_rows)

@@ -15,13 +15,16 @@ from numpy.typing import NDArray
 from docsigma._array_checks import Floats
 from docsigma.exceptions import InputError
 from docsigma.explore.drift import compare_batches
-from docsigma.explore.groups import Groups, ranks
 from docsigma.explore.labels import Labels
 from docsigma.explore.packing import pack, to_bytes
-from docsigma.explore.predictions import Predictions
+from docsigma.explore.predictions import Predictions, fit_few_labels
 from docsigma.explore.projection import Projection
 from docsigma.explore.proposals import propose
 from docsigma.explore.words import mark_words
+from docsigma.groups.by_means import group_numbers
+from docsigma.groups.gaussians import Groups
+from docsigma.models.components import known_words
+from docsigma.text import beginning
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,15 +34,6 @@ if TYPE_CHECKING:
     from docsigma.posterior import GaussianPosterior
     from docsigma.search import DocumentIndex
 
-# Characters of a document that its panel shows, at the most.
-LONGEST = 20_000
-# Characters of a document that a list shows.
-EXCERPT = 140
-# Candidates of a search that draws decide between, and draws.
-CANDIDATES = 100
-DRAWS = 64
-# Share of unknown words from which on a document is listed as unknown.
-UNKNOWN = 0.5
 # How cells begin that spreadsheets run.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -92,8 +86,7 @@ class Workspace:
         labels_file: Path | None = None,
         title: str = "documents",
     ) -> None:
-        if model.vocabulary_ is None:
-            raise InputError("the model does not know its words: it shows no texts")
+        self.words = known_words(model)
         if not len(posterior):
             raise InputError(f"{title} has no documents to show")
         self.model, self.posterior, self.title = model, posterior, title
@@ -102,7 +95,7 @@ class Workspace:
         self._n_unknown = n_unknown
         self.labels = Labels(ids, given, labels_file)
         self.groups = Groups.fit(model, posterior, n_topics)
-        self.topic = self.groups.members()
+        self.topic = group_numbers(self.groups.found)
         self.predictions: Predictions | None = None
         if classifier is not None:
             self.predictions = Predictions.of_counts(classifier, counts)
@@ -123,9 +116,10 @@ class Workspace:
 
     @cached_property
     def oddness(self) -> Floats:
-        """Rank of each document's distance from the topics, from 0 to 1."""
+        """Rank of each document's distance from the groups, from 0 to 1."""
         distances = self.groups.distances(self.posterior)
-        return ranks(distances, distances)
+        ranks = np.searchsorted(np.sort(distances), distances, side="left")
+        return np.asarray(ranks / len(self))
 
     def about(self) -> dict[str, Any]:
         """Return what the page needs to start, except for the points."""
@@ -137,7 +131,7 @@ class Workspace:
             "n_components": self.posterior.n_components,
             "topics": [
                 {"words": c.words, "size": c.size, "typical": self.rows(c.nearest)}
-                for c in self.groups.clusters
+                for c in self.groups.found
             ],
             "odd": self.rows(odd),
             "unknown": self._unknown(),
@@ -155,16 +149,14 @@ class Workspace:
         n_tokens = self.posterior.n_tokens + self._n_unknown
         share = self._n_unknown / np.maximum(n_tokens, 1)
         order = np.argsort(-share, kind="stable")[:20]
-        kept = order[share[order] >= UNKNOWN]
+        kept = order[share[order] >= 0.5]
         return self.rows(kept.tolist(), unknown=share[kept].tolist())
-
-    def _means(self) -> Floats:
-        return np.asarray(self.posterior.mean, dtype=np.float64)
 
     def points(self) -> bytes:
         """Return places, ellipses, certainty, topics and oddness of all documents."""
-        projection = Projection.principal(self._means())
-        x, y = projection.points(self._means()).T
+        means = np.asarray(self.posterior.mean, dtype=np.float64)
+        projection = Projection.principal(means)
+        x, y = projection.points(means).T
         xx, xy, yy = projection.covariances(self.posterior).T
         wide = {"x": x, "y": y, "xx": xx, "xy": xy, "yy": yy}
         arrays = {name: a.astype(np.float32) for name, a in wide.items()}
@@ -197,7 +189,7 @@ class Workspace:
             {
                 "row": int(row),
                 "id": self.ids[row],
-                "excerpt": " ".join(self.texts[row][: 4 * EXCERPT].split())[:EXCERPT],
+                "excerpt": beginning(self.texts[row], 140),
                 "label": self.labels.of.get(int(row)),
                 **{name: values[place] for name, values in more.items()},
             }
@@ -208,8 +200,8 @@ class Workspace:
         """Return all there is to say of one document."""
         if not 0 <= row < len(self):
             raise InputError(f"there is no document {row}: there are {len(self)}")
-        assert self.model.vocabulary_ is not None
         text = self.texts[row]
+        shown = text[:20_000]
         near, distance = self._nearest(self._vectors[row], n + 1)
         kept = [place for place, other in enumerate(near) if other != row][:n]
         neighbours = self.rows(
@@ -218,8 +210,8 @@ class Workspace:
         tokens = self.posterior.n_tokens
         found: dict[str, Any] = {
             **self.rows([row])[0],
-            "pieces": mark_words(self.model.vocabulary_, text[:LONGEST]),
-            "left_out": max(0, len(text) - LONGEST),
+            "pieces": mark_words(self.words, shown),
+            "left_out": len(text) - len(shown),
             "n_tokens": None if tokens is None else float(tokens[row]),
             "certainty": float(self.certainty[row]),
             "oddness": float(self.oddness[row]),
@@ -253,12 +245,12 @@ class Workspace:
                 sure=[match.probability for match in matches],
                 words=[[word for word, _ in match.words[:4]] for match in matches],
             )
-        assert self.model.vocabulary_ is not None
-        q = self.model.posterior(self.model.vocabulary_.count([text]).counts)
+        q = self.model.posterior(self.words.count([text]).counts)
         if q.require_tokens()[0] == 0:
             return []
         query = np.hstack([q.mean[0], np.sqrt(q.variance[0])]).astype(np.float32)
-        found, _ = self._nearest(query, max(n, CANDIDATES))
+        # Draws decide between the first hundred.
+        found, _ = self._nearest(query, max(n, 100))
         sure = _share_in_front(q, self.posterior[found], min(10, len(found)))
         return self.rows(found[:n].tolist(), sure=sure[:n].tolist())
 
@@ -271,7 +263,8 @@ class Workspace:
 
     def learn(self) -> None:
         """Fit the classifier for few labels, and predict every document."""
-        self.predictions = Predictions.learned(self.posterior, self.labels.of)
+        classifier = fit_few_labels(self.posterior, self.labels.of)
+        self.predictions = Predictions.by(classifier, self.posterior)
 
     @cached_property
     def drift(self) -> dict[str, Any] | None:
@@ -318,11 +311,11 @@ class Workspace:
 
 
 def _share_in_front(
-    query: GaussianPosterior, documents: GaussianPosterior, n: int
+    query: GaussianPosterior, documents: GaussianPosterior, n: int, n_draws: int = 64
 ) -> Floats:
     """Return the share of draws in which each document is among the `n` nearest."""
-    points = documents.draws(DRAWS, random_state=0)
-    away = points - query.draws(DRAWS, random_state=1)
+    points = documents.draws(n_draws, random_state=0)
+    away = points - query.draws(n_draws, random_state=1)
     square = np.square(away).sum(axis=2)
     limit = np.partition(square, n - 1, axis=1)[:, n - 1 : n]
     return np.asarray((square <= limit).mean(axis=0))

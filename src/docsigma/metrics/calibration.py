@@ -87,10 +87,8 @@ def expected_calibration_error(
     ----------
     probabilities, labels, classes
         As for :func:`~docsigma.metrics.classification.accuracy`.
-    n_bins : int
-        Number of bins.
-    strategy : {"uniform", "quantile"}
-        Bins of equal width between 0 and 1, or of equally many predictions.
+    n_bins, strategy
+        As for :func:`reliability_curve`.
     scope : {"top_label", "classwise"}
         The error of the most probable class only, or that of each class's
         probability, averaged over classes.

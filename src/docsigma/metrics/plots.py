@@ -1,13 +1,16 @@
-"""Figures of classification results; matplotlib is imported when one is drawn."""
+"""Figures of trainings, documents and classifiers; matplotlib is loaded when needed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.metrics import ConfusionMatrixDisplay, confusion_matrix
 
+from docsigma._files import atomic_file
 from docsigma.exceptions import InputError
 from docsigma.metrics._probabilities import check_probabilities
 from docsigma.metrics.calibration import reliability_curve
@@ -15,6 +18,8 @@ from docsigma.metrics.selective import risk_coverage_curve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from docsigma.posterior import GaussianPosterior
 
 
 # Okabe and Ito's palette: told apart by readers with any kind of colour vision, and in
@@ -47,6 +52,25 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
+def blank(
+    width: float = 6.4, height: float = 4.2, n_panels: int | None = None
+) -> tuple[Figure, Any]:
+    """Return an empty figure and its axes, or a list of axes side by side."""
+    figure = new_figure(width, height)
+    panels = figure.subplots(1, n_panels or 1, squeeze=False)[0]
+    for axes in panels:
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, panels[0] if n_panels is None else list(panels)
+
+
+def save_figures(figures: Mapping[str, Figure], folder: Path) -> list[str]:
+    """Write figures to files by name, each whole or not at all; return the paths."""
+    for name, figure in figures.items():
+        with atomic_file(folder / name) as temporary:
+            figure.savefig(temporary)
+    return [str(folder / name) for name in figures]
+
+
 def _add_grid(axes: Any) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(True, color="#e4e4e4", linewidth=0.8)
@@ -55,8 +79,7 @@ def _add_grid(axes: Any) -> None:
 
 def _with_grid(title: str) -> tuple[Figure, Any]:
     """Return a figure and its axes, with a grid and a title."""
-    figure = new_figure(5.6, 4.2)
-    axes = figure.subplots()
+    figure, axes = blank(5.6, 4.2)
     axes.set_title(title)
     _add_grid(axes)
     return figure, axes
@@ -69,12 +92,7 @@ def _line(index: int) -> dict[str, Any]:
 
 
 def plot_reliability(
-    probabilities: Any,
-    labels: Any,
-    n_bins: int = 15,
-    *,
-    classes: Any = None,
-    title: str | None = None,
+    probabilities: Any, labels: Any, n_bins: int = 15, *, classes: Any = None
 ) -> Figure:
     """Draw accuracy against confidence, above a histogram of the confidences.
 
@@ -86,8 +104,6 @@ def plot_reliability(
         As for :func:`~docsigma.metrics.classification.accuracy`.
     n_bins : int
         Bins of equal width.
-    title : str, optional
-        Heading of the figure.
     """
     curve = reliability_curve(probabilities, labels, n_bins, classes=classes)
     figure = new_figure(5.0, 5.8)
@@ -102,7 +118,7 @@ def plot_reliability(
     upper.bar(height=gap, bottom=accuracy, **bars, **style, alpha=0.3, linewidth=0.8)
     upper.plot([0, 1], [0, 1], "--", color=_GREY, label="perfectly calibrated")
     upper.set(ylabel="accuracy", xlim=(0, 1), ylim=(0, 1))
-    upper.set_title("Reliability" if title is None else title)
+    upper.set_title("Reliability")
     error = curve.expected_calibration_error
     upper.legend(
         loc="upper left", frameon=False, title=f"ECE = {error:.3f}", alignment="left"
@@ -121,7 +137,6 @@ def plot_risk_coverage(
     labels: Any,
     *,
     classes: Any = None,
-    title: str | None = None,
 ) -> Figure:
     """Draw the error rate against the share of documents that are answered.
 
@@ -133,11 +148,9 @@ def plot_risk_coverage(
         Predicted probabilities, or those of several classifiers by their names.
     labels, classes
         As for :func:`~docsigma.metrics.classification.accuracy`.
-    title : str, optional
-        Heading of the figure.
     """
     named = probabilities if hasattr(probabilities, "items") else {"": probabilities}
-    figure, axes = _with_grid("Risk and coverage" if title is None else title)
+    figure, axes = _with_grid("Risk and coverage")
     for index, (name, values) in enumerate(named.items()):
         curve = risk_coverage_curve(values, labels, classes=classes)
         label = f"{name} (area {curve.area:.3f})".strip()
@@ -151,7 +164,7 @@ def plot_risk_coverage(
 
 
 def plot_confusion_matrix(
-    probabilities: Any, labels: Any, *, classes: Any = None, title: str | None = None
+    probabilities: Any, labels: Any, *, classes: Any = None
 ) -> Figure:
     """Draw which classes are taken for which; rows are true and add up to 100%.
 
@@ -161,8 +174,6 @@ def plot_confusion_matrix(
     ----------
     probabilities, labels, classes
         As for :func:`~docsigma.metrics.classification.accuracy`.
-    title : str, optional
-        Heading of the figure.
     """
     values, codes = check_probabilities(probabilities, labels, classes)
     n = values.shape[1]
@@ -189,7 +200,7 @@ def plot_confusion_matrix(
     axes.tick_params(labelsize=8, length=0)
     axes.spines[:].set_visible(False)
     axes.set(xlabel="predicted class", ylabel="true class")
-    axes.set_title("Confusion matrix" if title is None else title)
+    axes.set_title("Confusion matrix")
     bar = figure.colorbar(drawn.im_, ax=axes, shrink=0.6, aspect=25, pad=0.02)
     bar.set_label("% of the true class")
     return figure
@@ -202,7 +213,6 @@ def plot_cross_entropy_by_length(
     n_bins: int = 10,
     *,
     classes: Any = None,
-    title: str | None = None,
 ) -> Figure:
     """Draw cross-entropy against document length, in bins of equally many documents.
 
@@ -218,8 +228,6 @@ def plot_cross_entropy_by_length(
         Lengths of the documents, not negative.
     n_bins : int
         Number of bins.
-    title : str, optional
-        Heading of the figure.
     """
     several = hasattr(log_probabilities, "items")
     named = log_probabilities if several else {"": log_probabilities}
@@ -236,8 +244,7 @@ def plot_cross_entropy_by_length(
     edges = np.unique(np.quantile(lengths, np.linspace(0, 1, n_bins + 1)))
     bins = np.searchsorted(edges[1:-1], lengths, side="right")
     used = np.unique(bins)
-    heading = "Cross-entropy by document length" if title is None else title
-    figure, axes = _with_grid(heading)
+    figure, axes = _with_grid("Cross-entropy by document length")
     from matplotlib.ticker import LogLocator
 
     for index, (name, values) in enumerate(named.items()):
@@ -264,4 +271,108 @@ def plot_cross_entropy_by_length(
     axes.set_ylim(bottom=0)
     axes.set(xlabel="tokens in the document", ylabel="cross-entropy (nats)")
     axes.legend(frameon=False)
+    return figure
+
+
+def bound_over_time(history: Sequence[dict[str, Any]], n_tokens: int) -> Figure:
+    """Draw the bound per token, and the KL, over the seconds of a training."""
+    figure, axes = blank()
+    seconds = [row["seconds"] for row in history]
+    bound = np.array([row["bound"] for row in history]) / n_tokens
+    axes.plot(seconds, bound, color=PALETTE[0])
+    axes.set_xlabel("seconds")
+    axes.set_ylabel("bound per token (nats)", color=PALETTE[0])
+    # The first passes fall far below the rest and would flatten the curve.
+    axes.set_ylim(np.quantile(bound, 0.03), bound.max() + 0.02 * np.ptp(bound))
+    twin = axes.twinx()
+    twin.spines["top"].set_visible(False)
+    twin.plot(seconds, [row["kl"] for row in history], color=PALETTE[3], linestyle="--")
+    twin.set_ylabel("KL to the prior per document (nats)", color=PALETTE[3])
+    twin.set_ylim(bottom=0)
+    axes.set_title(f"Training: {len(history)} passes")
+    return figure
+
+
+def variance_against_length(
+    posterior: GaussianPosterior, n_tokens: ArrayLike, prior_variance: float
+) -> Figure:
+    """Draw total variance against document length: the paper's uncertainty figure."""
+    figure, axes = blank()
+    dots = {"s": 7, "alpha": 0.35, "linewidths": 0, "color": PALETTE[0]}
+    axes.scatter(np.maximum(n_tokens, 1), posterior.total_variance, **dots)
+    prior = posterior.n_components * prior_variance
+    axes.axhline(prior, color=PALETTE[3], linestyle="--", linewidth=1)
+    axes.annotate(
+        "prior: nothing known",
+        (1, prior),
+        xycoords=("axes fraction", "data"),
+        xytext=(-4, -4),
+        textcoords="offset points",
+        color=PALETTE[3],
+        ha="right",
+        va="top",
+    )
+    axes.set_xscale("log")
+    axes.set_ylim(bottom=0, top=1.06 * prior)
+    axes.set_xlabel("words in the document")
+    axes.set_ylabel("total variance (trace of the covariance)")
+    axes.set_title("Short documents are uncertain")
+    return figure
+
+
+def document_map(
+    posterior: GaussianPosterior,
+    labels: Sequence[str],
+    *,
+    n_labels: int = 7,
+    n_ellipses: int = 120,
+    random_state: int = 0,
+) -> Figure:
+    """Draw documents on a plane, each with its one-sigma ellipse.
+
+    The plane is the one that separates the most frequent labels best (linear
+    discriminants of the means), so the ellipses are exact: a linear map of a
+    Gaussian is a Gaussian.
+
+    Only the `n_labels` most frequent labels are drawn, and `n_ellipses` of their
+    documents, drawn by `random_state`, get an ellipse: more would hide each other.
+    """
+    from matplotlib.patches import Ellipse
+    from sklearn.decomposition import PCA
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    names, counts = np.unique(np.asarray(labels), return_counts=True)
+    chosen = names[np.argsort(-counts, kind="stable")[: min(n_labels, len(PALETTE))]]
+    rows = np.flatnonzero(np.isin(labels, chosen))
+    means = np.asarray(posterior.mean[rows], dtype=np.float64)
+    kinds = np.asarray(labels)[rows]
+    if len(chosen) > 2:
+        plane = LinearDiscriminantAnalysis("eigen", shrinkage=0.1, n_components=2)
+        basis = np.linalg.qr(plane.fit(means, kinds).scalings_[:, :2])[0]
+    else:
+        basis = PCA(min(2, means.shape[1])).fit(means).components_.T
+    if basis.shape[1] < 2:
+        raise InputError(
+            f"a map needs two dimensions, the posterior has {posterior.n_components}"
+        )
+    points = (means - means.mean(axis=0)) @ basis
+    figure, axes = blank(7.2, 5.4)
+    colours = dict(zip(chosen, PALETTE, strict=False))
+    for name in chosen:
+        inside = kinds == name
+        axes.scatter(*points[inside].T, s=6, color=colours[name], label=name)
+    drawn = np.random.default_rng(random_state).permutation(len(rows))[:n_ellipses]
+    for row in drawn:
+        spread = posterior.variance[rows[row]][:, None] * basis
+        values, vectors = np.linalg.eigh(basis.T @ spread)
+        angle = np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1]))
+        width, height = 2 * np.sqrt(values[::-1])
+        ellipse = Ellipse(points[row], width, height, angle=angle)
+        ellipse.set(color=colours[kinds[row]], alpha=0.13, linewidth=0.8)
+        axes.add_patch(ellipse)
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set_xlabel("first discriminant of the means")
+    axes.set_ylabel("second discriminant")
+    axes.set_title("Documents with their one-sigma ellipses")
+    axes.legend(markerscale=2.5, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from docsigma.models.topics import describe_dimensions
+from docsigma.models.components import describe_dimensions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -22,6 +22,7 @@ from docsigma._files import (
     atomic_folder,
     check_replaceable,
     read_json_object,
+    sync,
 )
 from docsigma.exceptions import InputError
 
@@ -102,8 +103,4 @@ def _write(path: Path, name: str, config: dict[str, Any]) -> None:
 
 def _sync_files(folder: Path) -> None:
     for path in [*folder.rglob("*"), folder]:
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        sync(path)

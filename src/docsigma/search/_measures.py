@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from docsigma import distances
 from docsigma._array_checks import Floats
-from docsigma.classifiers._same_topic import centred_marginals
+from docsigma.groups.by_evidence import marginals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,22 +18,12 @@ if TYPE_CHECKING:
     from docsigma.posterior import GaussianPosterior
 
 
-class Measure(Protocol):
-    """Ranks documents for a query; the best has the least cost."""
-
-    name: str
-    # Metric of usearch that finds candidates among `vectors`; None if nothing does.
-    metric: str | None = None
-
-    def costs(self, query: GaussianPosterior, documents: GaussianPosterior) -> Floats:
-        """Return the cost of each document for one query."""
-
-    def vectors(self, documents: GaussianPosterior) -> NDArray[np.float32]:
-        """Return vectors whose neighbours are candidates."""
-
-
 class Wasserstein2:
-    """Euclid's distance of means and standard deviations."""
+    """Euclid's distance of means and standard deviations.
+
+    Of documents, the best for a query has the least cost. `metric` is that of usearch,
+    which finds candidates among `vectors`; None if nothing does.
+    """
 
     name = "wasserstein2"
     metric: str | None = "l2sq"
@@ -68,7 +58,7 @@ class KL:
 
 
 class SameTopic:
-    """Log ratio of one topic to two, by a classifier."""
+    """Log ratio of one class to two, by a classifier."""
 
     name = "same_topic"
     metric: str | None = "cos"
@@ -82,17 +72,12 @@ class SameTopic:
         return np.asarray(-ratios[0])
 
     def vectors(self, documents: GaussianPosterior) -> NDArray[np.float32]:
-        r"""Return what documents say of their topic's mean, in units of its spread.
+        r"""Return what documents say of their class's mean, in units of its spread.
 
         That is :math:`B^{1/2} (I + \tilde P B)^{-1} \tilde h` with the spread B of
-        topics; their cosines rank nearly as the ratios do.
+        classes; their cosines rank nearly as the ratios do.
         """
-        clf: Any = self.classifier
-        factors = clf._documents(documents)
-        within = clf._form(clf.covariance_, factors.observed)
-        centre = torch.from_numpy(clf.centre_).to(within)
-        linear, precision = centred_marginals(factors, within, centre)
-        between = clf._form(clf.between_covariance_, within)
+        linear, precision, between = marginals(self.classifier, documents)
         if between.ndim == 1:
             found = between.sqrt() * linear / (1 + between * precision)
         else:
@@ -104,8 +89,4 @@ class SameTopic:
         return np.asarray(found.cpu().numpy(), dtype=np.float32)
 
 
-def make_measure(name: str, classifier: EvidenceClassifier | None) -> Measure:
-    """Return the measure called `name`; with a classifier it is the log ratio."""
-    if classifier is not None:
-        return SameTopic(classifier)
-    return KL() if name == "kl" else Wasserstein2()
+Measure = Wasserstein2 | KL | SameTopic

@@ -10,23 +10,6 @@ from numpy.typing import NDArray
 
 from docsigma.exceptions import InputError
 
-# Neighbours that a vector is connected with: more find more, and take longer.
-CONNECTIVITY = 32
-# Vectors that are kept in view while one is added, and while one is looked for at the
-# least; a search keeps twice as many as it is asked for.
-EXPANSION_ADD = 128
-EXPANSION_SEARCH = 256
-
-
-def _usearch() -> Any:
-    try:
-        from usearch.index import Index
-    except ImportError as error:
-        raise InputError(
-            "approximate search needs usearch: pip install docsigma[search]"
-        ) from error
-    return Index
-
 
 class Neighbours:
     """A graph of vectors that finds neighbours without looking at all of them.
@@ -40,13 +23,20 @@ class Neighbours:
     """
 
     def __init__(self, n_dimensions: int, metric: str) -> None:
-        self._index: Any = _usearch()(
+        try:
+            from usearch.index import Index
+        except ImportError as error:
+            raise InputError(
+                "approximate search needs usearch: pip install docsigma[search]"
+            ) from error
+        self._index: Any = Index(
             ndim=n_dimensions,
             metric=metric,
             dtype="f16",
-            connectivity=CONNECTIVITY,
-            expansion_add=EXPANSION_ADD,
-            expansion_search=EXPANSION_SEARCH,
+            # Neighbours that a vector is connected with, and vectors that are kept in
+            # view while one is added: more find more, and take longer.
+            connectivity=32,
+            expansion_add=128,
         )
         # The file that the graph is mapped from, while it is not changed.
         self._file: str | None = None
@@ -65,7 +55,8 @@ class Neighbours:
 
     def search(self, vectors: NDArray[np.float32], n: int) -> list[NDArray[np.int64]]:
         """Return the keys of some `n` near vectors for each of `vectors`."""
-        self._index.expansion_search = max(EXPANSION_SEARCH, 2 * n)
+        # Vectors that are kept in view.
+        self._index.expansion_search = max(256, 2 * n)
         # One query at a time has its own kind of answer.
         found = [self._index.search(vector, n) for vector in vectors]
         return [match.keys.astype(np.int64) for match in found]

@@ -1,4 +1,4 @@
-"""From log ratios to probabilities that two documents are of one topic."""
+"""From log ratios to probabilities that two documents are of one class."""
 
 from __future__ import annotations
 
@@ -14,14 +14,6 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from docsigma.classifiers import EvidenceClassifier
     from docsigma.posterior import GaussianPosterior
-
-# Documents that are compared, and documents that each is compared with, at the most.
-LEFT = 500
-RIGHT = 4000
-# Labelled documents at the least, below which no probability is claimed.
-LEAST = 20
-# Points that the curve is kept at.
-KNOTS = 200
 
 
 @dataclass(frozen=True)
@@ -48,7 +40,7 @@ class SameTopicCalibration:
         labels: Any,
         random_state: int = 0,
     ) -> SameTopicCalibration | None:
-        """Learn from pairs of labelled documents; None if there are too few.
+        """Learn from pairs of labelled documents; None if there are fewer than 20.
 
         Parameters
         ----------
@@ -67,10 +59,11 @@ class SameTopicCalibration:
                 f"there are {len(posterior)} documents but {len(names)} labels"
             )
         known = np.flatnonzero(np.array([name is not None for name in names]))
-        if len(known) < LEAST:
+        if len(known) < 20:
             return None
         known = np.random.default_rng(random_state).permutation(known)
-        left, right = known[:LEFT], known[:RIGHT]
+        # Two million pairs are enough.
+        left, right = known[:500], known[:4000]
         ratios = classifier.same_topic_log_ratio(posterior[left], posterior[right])
         same = names[left][:, None] == names[right][None, :]
         others = left[:, None] != right[None, :]
@@ -78,7 +71,7 @@ class SameTopicCalibration:
 
     @classmethod
     def of_pairs(cls, log_ratios: Floats, same: Any) -> SameTopicCalibration | None:
-        """Learn from the log ratios of pairs that are, or are not, of one topic.
+        """Learn from the log ratios of pairs that are, or are not, of one class.
 
         None if all of them are, or none is.
         """
@@ -90,12 +83,12 @@ class SameTopicCalibration:
         curve = IsotonicRegression(y_min=least, y_max=1 - least)
         curve.fit(log_ratios, same)
         x, y = curve.X_thresholds_, curve.y_thresholds_
-        if len(x) > KNOTS:
-            chosen = np.unique(np.linspace(0, len(x) - 1, KNOTS).round().astype(int))
+        if len(x) > 200:
+            chosen = np.unique(np.linspace(0, len(x) - 1, 200).round().astype(int))
             x, y = x[chosen], y[chosen]
         return cls(np.asarray(x, np.float64), np.asarray(y, np.float64))
 
     def predict(self, log_ratios: Any) -> Floats:
-        """Return the probability of one topic for each log ratio."""
+        """Return the probability of one class for each log ratio."""
         found = np.interp(log_ratios, self.log_ratios, self.probabilities)
         return np.asarray(found, dtype=np.float64)

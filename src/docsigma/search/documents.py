@@ -16,17 +16,17 @@ from docsigma.classifiers import EvidenceClassifier
 from docsigma.classifiers.counts_classifier import CountsClassifier
 from docsigma.exceptions import InputError
 from docsigma.models import load_model
+from docsigma.models.components import known_words
+from docsigma.search._files import read_index, write_index
 from docsigma.search._generations import current_generation, new_generation
-from docsigma.search.index import GaussianIndex, SearchResult
-from docsigma.text import as_texts
+from docsigma.search.index import GaussianIndex
+from docsigma.text import as_texts, beginning
 
 if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
 EXCERPTS = "excerpts.json"
-# Words of the query that are named, per match, at the most.
-N_WORDS = 6
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Match:
     label : str or None
         Its label, if it has one.
     score : float
-        Log ratio of one topic to two (greater is nearer), or a distance (less is).
+        Log ratio of one class to two (greater is nearer), or a distance (less is).
     probability : float or None
-        That it is of the query's topic, where the index is calibrated.
+        That it is of the query's class, where the index is calibrated.
     words : list of (str, float)
         Words of the query that made the match, with their shares in how far the means
         of the two point the same way; the strongest first.
@@ -65,7 +65,7 @@ class DocumentIndex:
     ----------
     embedder : BayesianSMM or CountsClassifier
         Turns counts into Gaussians. A classifier of the kinds ``"hybrid"`` and
-        ``"evidence"`` makes the index rank by log ratios of one topic.
+        ``"evidence"`` makes the index rank by log ratios of one class.
     index : GaussianIndex, default=None
         The Gaussians; by default an empty index with the default settings.
 
@@ -100,10 +100,7 @@ class DocumentIndex:
 
     def count(self, texts: Iterable[object]) -> Any:
         """Count texts by the words of the model."""
-        words = self.model.vocabulary_
-        if words is None:
-            raise InputError("the model does not know its words: it embeds no texts")
-        return words.count(as_texts(texts)).counts
+        return known_words(self.model).count(texts).counts
 
     def embed(self, counts: Any) -> GaussianPosterior:
         """Return the Gaussians of documents, along the axes of the index."""
@@ -145,7 +142,7 @@ class DocumentIndex:
         self.index.add(self.embed(counts), ids, labels)
         if texts is not None and excerpt > 0:
             names = self.index.ids[before:]
-            begins = (" ".join(text[: 4 * excerpt].split())[:excerpt] for text in texts)
+            begins = (beginning(text, excerpt) for text in texts)
             self._excerpts |= dict(zip(names, begins, strict=True))
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -171,29 +168,18 @@ class DocumentIndex:
         """Return matches of texts that are counted and embedded already."""
         found = self.index.search(posterior, n, **filters)
         silent = posterior.require_tokens() == 0
-        return [
-            []
-            if silent[row]
-            else self._matches(counts[row], posterior[row], found[row])
-            for row in range(len(found))
-        ]
-
-    def _matches(
-        self, counts: Any, query: GaussianPosterior, found: SearchResult
-    ) -> list[Match]:
-        words = self._words(counts, query, found.rows)
-        probabilities: Any = found.probabilities
-        return [
-            Match(
-                name,
-                found.labels[i],
-                float(found.scores[i]),
-                None if probabilities is None else float(probabilities[i]),
-                words[i],
-                self._excerpts.get(name),
-            )
-            for i, name in enumerate(found.ids)
-        ]
+        matches: list[list[Match]] = [[] for _ in found]
+        for row, one in enumerate(found):
+            if silent[row]:
+                continue
+            words = self._words(counts[row], posterior[row], one.rows)
+            sure: Any = [None] * len(words)
+            if one.probabilities is not None:
+                sure = one.probabilities.tolist()
+            scores, excerpts = one.scores.tolist(), map(self._excerpts.get, one.ids)
+            columns = (one.ids, one.labels, scores, sure, words, excerpts)
+            matches[row] = [Match(*values) for values in zip(*columns, strict=True)]
+        return matches
 
     def _words(
         self, counts: Any, query: GaussianPosterior, rows: Any
@@ -202,15 +188,14 @@ class DocumentIndex:
 
         The query's mean is nearly :math:`\Gamma^{-1} \sum_i x_i (t_i - \bar t)`, so
         that its product with a document's mean is a sum over its words; with a
-        classifier dimensions count by how far they tell topics apart.
+        classifier dimensions count by how far they tell classes apart.
         """
         if not len(rows):
             return []
         model: Any = self.embedder
         if isinstance(model, CountsClassifier):
             model = model._embedding
-        assert self.model.vocabulary_ is not None
-        names, classifier = self.model.vocabulary_.words, self.index.classifier
+        names, classifier = known_words(self.model).words, self.index.classifier
         loadings = model.components_.astype(np.float64)
         unigram = np.exp(self.model.training_log_unigram_)
         away = loadings[:, counts.indices] - (loadings @ unigram)[:, None]
@@ -225,7 +210,7 @@ class DocumentIndex:
         shares = amounts / np.maximum(totals, np.finfo(np.float64).tiny)
         result = []
         for row in shares:
-            order = np.argsort(-row, kind="stable")[:N_WORDS]
+            order = np.argsort(-row, kind="stable")[:6]
             chosen = [(names[counts.indices[i]], float(row[i])) for i in order]
             result.append([(word, share) for word, share in chosen if share > 0])
         return result
@@ -234,7 +219,7 @@ class DocumentIndex:
         """Write model and index to a folder; a killed save leaves what was there."""
         config: dict[str, Any] = {}
         with new_generation(folder, config) as files:
-            self.index.write(files, config)
+            write_index(self.index, files, config)
             (files / EXCERPTS).write_text(json.dumps(self._excerpts), "utf-8")
             self.embedder.save(files / "model")
             classified = isinstance(self.embedder, CountsClassifier)
@@ -249,14 +234,14 @@ class DocumentIndex:
         load: Any = load_model
         if config["embedder"] == "classifier":
             load = CountsClassifier.load
-        found = cls(load(files / "model"), GaussianIndex.read(files, config))
+        found = cls(load(files / "model"), read_index(GaussianIndex, files, config))
         path = Path(files) / EXCERPTS
         found._excerpts = read_json_object(path, f"the index has no {EXCERPTS}")
         return found
 
 
 def evidence_of(embedder: Any) -> EvidenceClassifier | None:
-    """Return what gives log ratios of one topic; None for a model alone."""
+    """Return what gives log ratios of one class; None for a model alone."""
     if not isinstance(embedder, CountsClassifier):
         return None
     found = embedder.classifier
@@ -264,7 +249,7 @@ def evidence_of(embedder: Any) -> EvidenceClassifier | None:
         found = found.score_
     if not isinstance(found, EvidenceClassifier):
         raise InputError(
-            f"the classifier {embedder.kind} has no ratios of one topic: train the "
+            f"the classifier {embedder.kind} has no ratios of one class: train the "
             "kind hybrid or evidence, on a model that gives Gaussians"
         )
     return found

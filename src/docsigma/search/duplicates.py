@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from docsigma.posterior import GaussianPosterior
 
-# Documents whose words are compared with those of each document.
-NEIGHBOURS = 20
-
 
 @dataclass(frozen=True)
 class Duplicates:
@@ -55,7 +52,7 @@ def find_duplicates(
     posterior: GaussianPosterior,
     counts: Any,
     threshold: float = 0.8,
-    n_neighbours: int = NEIGHBOURS,
+    n_neighbours: int = 20,
 ) -> Duplicates:
     r"""Find documents that have nearly the same words.
 

@@ -6,18 +6,18 @@ import importlib.util
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from docsigma._array_checks import Floats, check_choice
+from docsigma.counts._base import BLOCK
 from docsigma.exceptions import InputError
 from docsigma.posterior import GaussianPosterior
-from docsigma.search import _files
+from docsigma.search._files import read_index, write_index
 from docsigma.search._generations import current_generation, new_generation
-from docsigma.search._measures import make_measure
+from docsigma.search._measures import KL, Measure, SameTopic, Wasserstein2
 from docsigma.search._neighbours import Neighbours
 from docsigma.search.calibration import SameTopicCalibration
 
@@ -26,12 +26,8 @@ if TYPE_CHECKING:
     from docsigma.posterior import GaussianPrior
 
 METRICS = ("wasserstein2", "kl")
-# Candidates that are ranked exactly, per query, at the least.
-CANDIDATES = 1000
 # Up to this many documents every one is compared; a graph of neighbours pays above.
 EXACT = 10_000
-# Documents that are compared with a query at once.
-BLOCK = 8192
 
 
 @dataclass(frozen=True)
@@ -45,10 +41,10 @@ class SearchResult:
     labels : list of str or None
         Their labels.
     scores : ndarray
-        Distances or divergences, least first; with a classifier log ratios of one topic
+        Distances or divergences, least first; with a classifier log ratios of one class
         to two, greatest first.
     probabilities : ndarray or None
-        Of being of the query's topic, where the index is calibrated.
+        Of being of the query's class, where the index is calibrated.
     rows : ndarray of int
         Places in the index.
     """
@@ -66,14 +62,14 @@ class GaussianIndex:
     Parameters
     ----------
     classifier : EvidenceClassifier, default=None
-        Ranks by the log ratio of one topic to two, which knows how sure documents are.
+        Ranks by the log ratio of one class to two, which knows how sure documents are.
     metric : {"wasserstein2", "kl"}, default="wasserstein2"
         What ranks without a classifier. KL(document || query) has no approximation.
     approximate : bool, default=None
         Whether neighbours are found by usearch and only some candidates ranked exactly;
         None: if there are more than 10 000 documents and usearch is installed.
     n_candidates : int, default=1000
-        How many candidates.
+        How many candidates are ranked exactly, per query, at the least.
 
     Attributes
     ----------
@@ -95,11 +91,13 @@ class GaussianIndex:
         *,
         metric: str = "wasserstein2",
         approximate: bool | None = None,
-        n_candidates: int = CANDIDATES,
+        n_candidates: int = 1000,
     ) -> None:
         check_choice("metric", metric, METRICS)
         self.classifier = classifier
-        self._measure = make_measure(metric, classifier)
+        self._measure: Measure = KL() if metric == "kl" else Wasserstein2()
+        if classifier is not None:
+            self._measure = SameTopic(classifier)
         if approximate and self._measure.metric is None:
             raise InputError("`metric`='kl' has no approximate search")
         if n_candidates < 1:
@@ -177,21 +175,20 @@ class GaussianIndex:
             new["n_tokens"] = posterior.n_tokens
         if len(self) and set(new) != set(self._arrays):
             raise InputError("all documents carry numbers of tokens, or none does")
-        had = self._arrays
-        self._arrays = (
-            {name: np.concatenate([had[name], new[name]]) for name in new}
-            if len(self)
-            else new
-        )
+        if len(self):
+            new = {k: np.concatenate([self._arrays[k], new[k]]) for k in new}
+        self._arrays = new
         self._prior, self.model_digest = posterior.prior, posterior.model_digest
-        self.ids, self.labels, self._places = (
-            self.ids + names,
-            self.labels + found,
-            None,
-        )
+        self.ids, self.labels = self.ids + names, self.labels + found
+        self._places = None
         if self._neighbours is not None:
             self._neighbours.add(keys, self._measure.vectors(posterior))
-        elif self._wants_neighbours():
+        elif self.approximate or (
+            self.approximate is None
+            and self._measure.metric is not None
+            and len(self) > EXACT
+            and importlib.util.find_spec("usearch") is not None
+        ):
             self._connect()
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -220,12 +217,12 @@ class GaussianIndex:
         posterior: GaussianPosterior | None = None,
         labels: Sequence[str | None] | None = None,
     ) -> Self:
-        """Learn probabilities of one topic from labelled documents.
+        """Learn probabilities of one class from labelled documents.
 
         By default from those of the index; with too few labels, none is claimed.
         """
         if self.classifier is None:
-            raise InputError("probabilities of one topic need a `classifier`")
+            raise InputError("probabilities of one class need a `classifier`")
         if posterior is None:
             posterior, labels = self.posterior(), self.labels
         self.calibration = SameTopicCalibration.fit(
@@ -334,16 +331,14 @@ class GaussianIndex:
                 f"the {what} have {posterior.n_components} components, the index {size}"
             )
         if posterior.model_digest != self.model_digest:
-            own, other = self.model_digest, posterior.model_digest
-            raise InputError(
-                f"the {what} were made by another model ({_short(other)}) than the "
-                f"index ({_short(own)})"
+            other, own = (
+                "unknown" if digest is None else digest[:8]
+                for digest in (posterior.model_digest, self.model_digest)
             )
-
-    def _wants_neighbours(self) -> bool:
-        if self.approximate is not None or self._measure.metric is None:
-            return bool(self.approximate)
-        return len(self) > EXACT and importlib.util.find_spec("usearch") is not None
+            raise InputError(
+                f"the {what} were made by another model ({other}) than the index "
+                f"({own})"
+            )
 
     def _connect(self) -> None:
         """Build the graph of neighbours."""
@@ -360,22 +355,9 @@ class GaussianIndex:
         """Write the index to a folder; a save that is killed leaves what was there."""
         config: dict[str, Any] = {}
         with new_generation(folder, config) as files:
-            self.write(files, config)
-
-    def write(self, files: Path, config: dict[str, Any]) -> None:
-        """Write the files of the index, and what describes them to `config`."""
-        _files.write_index(self, files, config)
+            write_index(self, files, config)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Map what :meth:`save` wrote into memory; no code is run."""
-        return cls.read(*current_generation(folder))
-
-    @classmethod
-    def read(cls, files: Path, config: dict[str, Any]) -> Self:
-        """Read what :meth:`write` wrote."""
-        return _files.read_index(cls, files, config)
-
-
-def _short(digest: str | None) -> str:
-    return "unknown" if digest is None else digest[:8]
+        return read_index(cls, *current_generation(folder))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from starlette.exceptions import HTTPException
 
 from docsigma import __version__
 from docsigma.exceptions import InputError
+from docsigma.models.components import describe_dimensions
 from docsigma.service import schemas
 from docsigma.service.batcher import BusyError
 from docsigma.service.guard import Guard
@@ -135,8 +137,9 @@ def _add_documents(app: FastAPI, engine: Engine, settings: ServiceSettings) -> N
     def topics(
         words: int = Query(8, ge=1, le=100, description="Words per end."),
     ) -> Response:
-        """Return what the dimensions of the model are about."""
-        return _json({"dimensions": engine.topics(words)})
+        """Return what the components of the model are about."""
+        found = describe_dimensions(engine.model, words)
+        return _json({"dimensions": [asdict(one) for one in found]})
 
 
 def _add_state(app: FastAPI, engine: Engine, settings: ServiceSettings) -> None:

@@ -23,6 +23,7 @@ class _Request:
     answer: asyncio.Future[Any] = field(repr=False)
 
 
+@dataclass
 class Batcher(Generic[Answer]):
     """Collects texts while others are worked on, and works on them as one batch.
 
@@ -43,19 +44,13 @@ class Batcher(Generic[Answer]):
         Texts that may wait.
     """
 
-    def __init__(
-        self,
-        work: Callable[[list[str]], list[Answer]],
-        executor: Executor,
-        n_workers: int,
-        max_batch: int,
-        max_waiting: int,
-    ) -> None:
-        self._work = work
-        self._executor = executor
-        self._n_workers = n_workers
-        self._max_batch = max_batch
-        self._max_waiting = max_waiting
+    work: Callable[[list[str]], list[Answer]]
+    executor: Executor
+    n_workers: int
+    max_batch: int
+    max_waiting: int
+
+    def __post_init__(self) -> None:
         self._waiting: list[_Request] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -68,11 +63,11 @@ class Batcher(Generic[Answer]):
         """Return the answers to some texts, in their order."""
         if not texts:
             return []
-        if self.n_waiting + len(texts) > self._max_waiting:
+        if self.n_waiting + len(texts) > self.max_waiting:
             raise BusyError
         request = _Request(texts, asyncio.get_running_loop().create_future())
         self._waiting.append(request)
-        if len(self._tasks) < self._n_workers:
+        if len(self._tasks) < self.n_workers:
             task = asyncio.create_task(self._drain())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -84,7 +79,7 @@ class Batcher(Generic[Answer]):
         while batch := self._next_batch():
             texts = [text for request in batch for text in request.texts]
             try:
-                answers = await loop.run_in_executor(self._executor, self._work, texts)
+                answers = await loop.run_in_executor(self.executor, self.work, texts)
             # Whatever it is belongs to those who asked; later batches go on.
             except Exception as error:
                 for request in batch:
@@ -107,7 +102,7 @@ class Batcher(Generic[Answer]):
                 # Its client has hung up.
                 self._waiting.pop(0)
                 continue
-            if batch and size + len(request.texts) > self._max_batch:
+            if batch and size + len(request.texts) > self.max_batch:
                 break
             batch.append(self._waiting.pop(0))
             size += len(request.texts)

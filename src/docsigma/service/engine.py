@@ -12,18 +12,14 @@ import numpy as np
 import torch
 
 from docsigma.classifiers.counts_classifier import CountsClassifier
-from docsigma.exceptions import InputError
 from docsigma.models._subspace_model import SubspaceModel
-from docsigma.models.topics import describe_dimensions
+from docsigma.models.components import known_words
 from docsigma.service.batcher import Batcher
 
 if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
     from docsigma.search import DocumentIndex
     from docsigma.service.settings import ServiceSettings
-
-# Up to so many documents threads wait for each other longer than they save.
-FEW_TEXTS = 16
 
 
 class Engine:
@@ -48,17 +44,10 @@ class Engine:
         classifier: CountsClassifier | None = None,
         index: DocumentIndex | None = None,
     ) -> None:
-        for what, found in (
-            ("model", model),
-            ("classifier", None if classifier is None else classifier.model),
-        ):
-            if found is not None and found.vocabulary_ is None:
-                raise InputError(
-                    f"the {what} does not know its words: it takes no texts"
-                )
+        self.words = known_words(model)
         self.model, self.classifier, self.index = model, classifier, index
         # Called with the size of each batch.
-        self.on_batch: Callable[[int], object] = _ignore
+        self.on_batch: Callable[[int], object] = lambda _: None
 
     def open(self, settings: ServiceSettings) -> None:
         """Start the threads that compute, and warm the model up."""
@@ -85,28 +74,19 @@ class Engine:
     ) -> Callable[[list[str]], list[Any]]:
         def counted(texts: list[str]) -> list[Any]:
             self.on_batch(len(texts))
-            # Of this thread alone.
-            torch.set_num_threads(1 if len(texts) <= FEW_TEXTS else self._threads)
+            # Of this thread alone: of few texts threads would wait for each other.
+            torch.set_num_threads(1 if len(texts) <= 16 else self._threads)
             return work(texts)
 
         return counted
 
-    def _models(self) -> list[Any]:
-        """Return the models that embed."""
-        found: list[Any] = [self.model]
-        parts = [self.classifier, None if self.index is None else self.index.embedder]
-        return found + [
-            part._embedding if isinstance(part, CountsClassifier) else part
-            for part in parts
-            if part is not None
-        ]
-
     def _warm_up(self) -> None:
-        for model in self._models():
+        embedder = None if self.index is None else self.index.embedder
+        for part in (self.model, self.classifier, embedder):
+            model = part._embedding if isinstance(part, CountsClassifier) else part
             if isinstance(model, SubspaceModel):
                 model.keep_words()
-        assert self.model.vocabulary_ is not None
-        text = [" ".join(self.model.vocabulary_.words[:3])]
+        text = [" ".join(self.words.words[:3])]
         self.embed_now(text)
         if self.classifier is not None:
             self.classify_now(text)
@@ -115,8 +95,7 @@ class Engine:
 
     def embed_now(self, texts: list[str]) -> list[dict[str, Any]]:
         """Return the embedding of each text."""
-        assert self.model.vocabulary_ is not None
-        counted = self.model.vocabulary_.count(texts)
+        counted = self.words.count(texts)
         n_tokens = np.asarray(counted.counts.sum(axis=1)).ravel()
         if self.model.gives_points:
             columns = {"mean": self.model.transform(counted.counts).tolist()}
@@ -134,9 +113,7 @@ class Engine:
     def classify_now(self, texts: list[str]) -> list[dict[str, Any]]:
         """Return label and probabilities of each text."""
         assert self.classifier is not None
-        words = self.classifier.model.vocabulary_
-        assert words is not None
-        counts = words.count(texts).counts
+        counts = known_words(self.classifier.model).count(texts).counts
         q = self.classifier.embed(counts)
         proba = np.exp(self.classifier.predict_log_proba(q, counts))
         doubt = self.classifier.predict_uncertainty(q, counts)
@@ -177,14 +154,6 @@ class Engine:
             return found
 
         return await loop.run_in_executor(self._executor, find)
-
-    def topics(self, n_words: int) -> list[dict[str, Any]]:
-        """Return what the dimensions of the model are about."""
-        return [asdict(found) for found in describe_dimensions(self.model, n_words)]
-
-
-def _ignore(_: int) -> None:
-    """Do nothing with the size of a batch."""
 
 
 def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:

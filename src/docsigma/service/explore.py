@@ -114,9 +114,7 @@ def _file(text: str, name: str, kind: str) -> Response:
 
 
 def _add_reading(router: APIRouter, workspace: Workspace) -> None:
-    @router.get("/about")
-    def about() -> dict[str, Any]:
-        return workspace.about()
+    router.get("/about")(workspace.about)
 
     @router.get("/points")
     def points() -> Response:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 # Paths that need no key: nothing of the documents or the model is there.
 OPEN = ("/health", "/ready", "/docs", "/openapi.json")
-OPEN_FOLDERS = ("/static/",)
 
 
 class Guard:
@@ -89,9 +88,8 @@ class Guard:
         if not length.isdigit() or int(length) > self._settings.max_body:
             return 413, self._too_large()
         path = scope["path"]
-        if self._settings.api_key is None or path in OPEN:
-            return None
-        if path.startswith(OPEN_FOLDERS):
+        is_open = path in OPEN or path.startswith("/static/")
+        if self._settings.api_key is None or is_open:
             return None
         given = headers.get(b"x-api-key", b"")
         bearer = headers.get(b"authorization", b"")

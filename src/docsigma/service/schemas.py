@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+# pydantic reads the types when the classes are made.
+from docsigma.models.components import Dimension  # noqa: TC001
+from docsigma.search import Match  # noqa: TC001
+
 
 class Texts(BaseModel):
     """Documents."""
@@ -56,37 +60,17 @@ class Classifications(BaseModel):
     documents: list[Classification]
 
 
-class Found(BaseModel):
-    """A document that was found."""
-
-    id: str
-    label: str | None
-    score: float
-    probability: float | None
-    words: list[tuple[str, float]]
-    excerpt: str | None
-
-
 class Matches(BaseModel):
     """What was found for each query."""
 
     metric: str
-    matches: list[list[Found]]
-
-
-class Topic(BaseModel):
-    """The words at the two ends of a dimension."""
-
-    index: int
-    top: list[str]
-    bottom: list[str]
-    weight: float
+    matches: list[list[Match]]
 
 
 class Topics(BaseModel):
-    """What the dimensions of the model are about, the heaviest first."""
+    """What the components of the model are about, the heaviest first."""
 
-    dimensions: list[Topic]
+    dimensions: list[Dimension]
 
 
 class State(BaseModel):

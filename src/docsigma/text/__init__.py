@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from docsigma.text._texts import as_texts
+from docsigma.counts.texts import as_texts, beginning
 from docsigma.text.embedder import DocumentEmbedder, Topic
 from docsigma.text.topic_classifier import TopicClassifier
 
-__all__ = ["DocumentEmbedder", "Topic", "TopicClassifier", "as_texts"]
+__all__ = ["DocumentEmbedder", "Topic", "TopicClassifier", "as_texts", "beginning"]

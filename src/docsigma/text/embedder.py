@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-import numpy as np
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -17,17 +16,20 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from docsigma.counts import Vocabulary
-from docsigma.exceptions import InputError
+from docsigma.counts.texts import as_texts
+from docsigma.groups.by_means import Group, group_by_means, group_numbers
 from docsigma.models import BayesianSMM, load_model
-from docsigma.models.topics import cluster_documents
-from docsigma.text._texts import as_texts
+from docsigma.models.components import known_words
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable
 
+    import numpy as np
+    import scipy.sparse as sp
     from numpy.typing import NDArray
 
+    from docsigma.counts import Counts
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
@@ -41,8 +43,18 @@ class Topic(NamedTuple):
     documents: list[str]
 
 
+class TextEstimator(BaseEstimator):
+    """An estimator that takes a column of strings."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
 class DocumentEmbedder(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEstimator
 ):
     """Texts in, Gaussians out: vocabulary and model together.
 
@@ -124,12 +136,6 @@ class DocumentEmbedder(
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
-
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Iterable[object], y: object = None) -> Self:  # noqa: ARG002
         """Choose the words, and learn the model from their counts.
@@ -145,20 +151,47 @@ class DocumentEmbedder(
         -------
         self
         """
+        vocabulary, counts = self.learn_words(X)
+        return self.fit_counts(counts, vocabulary)
+
+    def learn_words(
+        self, X: Iterable[object], **analysis: Any
+    ) -> tuple[Vocabulary, sp.csr_matrix]:
+        """Choose the words of texts, and count them.
+
+        `analysis` are settings of :class:`~docsigma.counts.WordFrequencies` that have
+        no name here, as ``lowercase``.
+        """
         vocabulary, counted = Vocabulary.fit_count(
-            as_texts(X),
+            X,
             min_df=self.min_df,
             max_df=self.max_df,
             max_features=self.max_features,
             stop_words=self.stop_words,
             ngram_range=self.ngram_range,
             tokenizer=self.tokenizer,
+            **analysis,
         )
+        return vocabulary, counted.counts
+
+    def fit_counts(
+        self,
+        counts: sp.csr_matrix | Counts,
+        vocabulary: Vocabulary | None = None,
+        **options: Any,
+    ) -> Self:
+        """Learn the model from documents that are counted already, as on disk.
+
+        Without a `vocabulary` it can embed no texts. `options` are those of the model's
+        own `fit`, as ``callback``.
+        """
         model = BayesianSMM() if self.model is None else clone(self.model)
         names = {"n_components", "output", "device", "random_state", "verbose"}
         shared = names & set(model.get_params(deep=False))
         model.set_params(**{name: getattr(self, name) for name in shared})
-        self.model_ = model.fit(counted.counts).set_vocabulary(vocabulary)
+        self.model_ = model.fit(counts, **options)
+        if vocabulary is not None:
+            model.set_vocabulary(vocabulary)
         return self
 
     def posterior(self, X: Iterable[object]) -> GaussianPosterior:
@@ -176,11 +209,7 @@ class DocumentEmbedder(
 
     def clusters(self, X: Iterable[object], n_clusters: int = 10) -> NDArray[np.intp]:
         """Return the number of the group of each document; group 0 is the largest."""
-        groups = self._groups(as_texts(X), n_clusters, 1)
-        result = np.empty(sum(len(group.members) for group in groups), dtype=np.intp)
-        for number, group in enumerate(groups):
-            result[group.members] = number
-        return result
+        return group_numbers(self._groups(X, n_clusters, 1))
 
     def topics(
         self, X: Iterable[object], n_topics: int = 10, n_words: int = 8
@@ -203,10 +232,12 @@ class DocumentEmbedder(
             for number, group in enumerate(self._groups(texts, n_topics, n_words))
         ]
 
-    def _groups(self, texts: list[str], n_groups: int, n_words: int) -> list[Any]:
+    def _groups(
+        self, texts: Iterable[object], n_groups: int, n_words: int
+    ) -> list[Group]:
         counts, model = self._counts(texts), self.model_
         embed = model.transform if model.gives_points else model.posterior
-        return cluster_documents(model, embed(counts), n_groups, n_words)
+        return group_by_means(model, embed(counts), n_groups, n_words)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the model and its words to a folder, as ``docsigma fit`` does."""
@@ -224,27 +255,22 @@ class DocumentEmbedder(
 
         A `tokenizer` that was a function is passed again: a folder holds no code.
         """
-        return cls._of(load_model(folder), folder, tokenizer)
+        return cls._of(load_model(folder), tokenizer)
 
     @classmethod
     def _of(
         cls,
         model: CountModel,
-        folder: str | os.PathLike[str],
         tokenizer: Callable[[str], Iterable[str]] | None,
     ) -> Self:
-        """Make the embedder of a model that was read from `folder`."""
-        if model.vocabulary_ is None:
-            raise InputError(
-                f"the model in {folder} does not know its words: it can embed counts "
-                "but no texts"
-            )
+        """Make the embedder of a model that knows its words."""
+        words = known_words(model)
         if tokenizer is not None:
-            words = replace(model.vocabulary_, tokenizer=tokenizer)
+            words = replace(words, tokenizer=tokenizer)
             model.set_vocabulary(words)
         embedder = cls(
             model.n_components,
-            tokenizer=model.vocabulary_.tokenizer,
+            tokenizer=words.tokenizer,
             output=model.output,
             device=model.device,
         )
@@ -253,8 +279,7 @@ class DocumentEmbedder(
 
     def _counts(self, X: Iterable[object]) -> Any:
         check_is_fitted(self)
-        assert self.model_.vocabulary_ is not None
-        return self.model_.vocabulary_.count(as_texts(X)).counts
+        return known_words(self.model_).count(X).counts
 
     @property
     def _n_features_out(self) -> int:

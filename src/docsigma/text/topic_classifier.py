@@ -1,11 +1,11 @@
-"""Texts and some labels in, topics with their probabilities out."""
+"""Texts and some labels in, classes with their probabilities out."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
+from sklearn.base import ClassifierMixin, _fit_context, clone
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,9 +15,9 @@ from docsigma.classifiers.counts_classifier import (
     SEMI_SUPERVISED,
     CountsClassifier,
 )
+from docsigma.counts.texts import as_list, as_texts
 from docsigma.exceptions import InputError
-from docsigma.text._texts import as_texts
-from docsigma.text.embedder import DocumentEmbedder
+from docsigma.text.embedder import DocumentEmbedder, TextEstimator
 
 if TYPE_CHECKING:
     import os
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from docsigma.posterior import GaussianPosterior
 
 
-class TopicClassifier(ClassifierMixin, BaseEstimator):
-    """Texts and labels in, probabilities of topics out.
+class TopicClassifier(ClassifierMixin, TextEstimator):
+    """Texts and labels in, probabilities of classes out.
 
     Labels may be missing: the embedder learns from all texts, and so do the kinds
     ``"hybrid"`` and ``"evidence"``; the other kinds learn from those that have a label.
@@ -80,21 +80,14 @@ class TopicClassifier(ClassifierMixin, BaseEstimator):
         self.embedder = embedder
         self.kind = kind
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
-
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
         self,
         X: Iterable[object],
         y: Iterable[object],
         groups: Any = None,
-        **old: object,
     ) -> Self:
-        """Learn topics from texts, of which some have a label.
+        """Learn classes from texts, of which some have a label.
 
         Parameters
         ----------
@@ -105,18 +98,11 @@ class TopicClassifier(ClassifierMixin, BaseEstimator):
         groups : array-like of shape (n_documents,), optional
             Author, thread or customer of each document: probabilities and prediction
             sets are then made for documents of new ones. For hybrid and evidence.
-        **old
-            Nothing: for calls of the class that took counts, which are refused.
 
         Returns
         -------
         self
         """
-        if old or not isinstance(self, TopicClassifier):
-            raise InputError(
-                "TopicClassifier takes texts, as in TopicClassifier().fit(texts, "
-                "labels); for counts there is docsigma.classifiers.CountsClassifier"
-            )
         texts = as_texts(X)
         labels = _as_labels(y, len(texts))
         given = DocumentEmbedder() if self.embedder is None else self.embedder
@@ -134,6 +120,12 @@ class TopicClassifier(ClassifierMixin, BaseEstimator):
         )
         return self
 
+    def _embed(self, X: Iterable[object]) -> tuple[Any, Any]:
+        """Return what the classifier makes of texts, and their counts."""
+        check_is_fitted(self)
+        counts = self.embedder_._counts(X)
+        return self.classifier_.embed(counts), counts
+
     @property
     def classes_(self) -> NDArray[Any]:
         """Labels, in the order of the probabilities."""
@@ -146,10 +138,8 @@ class TopicClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_log_proba(self, X: Iterable[object]) -> NDArray[Any]:
         """Return the log probability of each class for each document."""
-        check_is_fitted(self)
-        counts = self.embedder_._counts(X)
-        embedded = self.classifier_.embed(counts)
-        log_proba: NDArray[Any] = self.classifier_.predict_log_proba(embedded, counts)
+        embedded = self._embed(X)
+        log_proba: NDArray[Any] = self.classifier_.predict_log_proba(*embedded)
         return log_proba
 
     def predict(self, X: Iterable[object]) -> NDArray[Any]:
@@ -177,10 +167,8 @@ class TopicClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_uncertainty(self, X: Iterable[object]) -> Uncertainty:
         """Return what each prediction does not know: its entropy, and why."""
-        check_is_fitted(self)
-        counts = self.embedder_._counts(X)
-        embedded = self.classifier_.embed(counts)
-        return self.classifier_.predict_uncertainty(embedded, counts)
+        embedded = self._embed(X)
+        return self.classifier_.predict_uncertainty(*embedded)
 
     def predict_sets(
         self, X: Iterable[object], coverage: float = 0.9
@@ -191,10 +179,8 @@ class TopicClassifier(ClassifierMixin, BaseEstimator):
         ones. An empty set means that no label is likely enough; a text without known
         words may be anything.
         """
-        check_is_fitted(self)
-        counts = self.embedder_._counts(X)
-        embedded = self.classifier_.embed(counts)
-        chosen = self.classifier_.predict_sets(embedded, counts, coverage)
+        embedded = self._embed(X)
+        chosen = self.classifier_.predict_sets(*embedded, coverage)
         return [self.classifier_.classes_[row].tolist() for row in chosen]
 
     def explain(self, X: Iterable[object]) -> list[Explanation]:
@@ -214,12 +200,9 @@ class TopicClassifier(ClassifierMixin, BaseEstimator):
         *,
         tokenizer: Callable[[str], Iterable[str]] | None = None,
     ) -> Self:
-        """Read a folder that :meth:`save` or ``docsigma classifier fit`` wrote.
-
-        A `tokenizer` that was a function is passed again: a folder holds no code.
-        """
+        """Read what :meth:`save` wrote; `tokenizer` is as for a `DocumentEmbedder`."""
         classifier = CountsClassifier.load(folder)
-        embedder = DocumentEmbedder._of(classifier.model, folder, tokenizer)
+        embedder = DocumentEmbedder._of(classifier.model, tokenizer)
         topics = cls(embedder, kind=classifier.kind)
         topics.embedder_, topics.classifier_ = embedder, classifier
         return topics
@@ -230,11 +213,7 @@ def _as_labels(y: Iterable[object], n_texts: int) -> list[object]:
     if isinstance(y, str) or not hasattr(y, "__iter__"):
         kind = type(y).__name__
         raise InputError(f"`y` must be a list or a column of labels, got {kind}")
-    for method in ("to_pylist", "to_list", "tolist"):
-        if hasattr(y, method):
-            y = getattr(y, method)()
-            break
-    labels = [None if is_missing(value) else value for value in y]
+    labels = [None if is_missing(value) else value for value in as_list(y)]
     if len(labels) != n_texts:
         raise InputError(f"there are {n_texts} texts but {len(labels)} labels")
     if all(label is None for label in labels):

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from docsigma.classifiers.counts_classifier import CountsClassifier
+from docsigma.models.components import known_words
 from docsigma.posterior import GaussianPosterior
-from docsigma.workers.embed_batches import count_texts, token_columns
+from docsigma.workers.embed_batches import token_columns
 from docsigma.workers.text_batches import TextBatches
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class ClassifyBatches(TextBatches):
     def columns(self, texts: list[str]) -> dict[str, Any]:
         """Return the columns of the predictions."""
         classifier = _loaded(self.classifier)
-        counted = count_texts(classifier.model, texts, self.classifier)
+        counted = known_words(classifier.model).count(texts)
         found = predicted_columns(classifier, counted.counts, self.coverage)
         return found | token_columns(counted)
 

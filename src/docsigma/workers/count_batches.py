@@ -89,14 +89,16 @@ def write_counts(
                 ),
                 shape=(table.num_rows, n_features),
             )
-            named: dict[str, Any] = {"labels": None, "ids": None}
-            for name, column in (("ids", id_column), ("labels", label_column)):
-                if column is not None:
-                    found = table.column(column).to_pylist()
-                    named[name] = [None if v is None else str(v) for v in found]
+            ids, labels = (_strings(table, name) for name in (id_column, label_column))
             unknown = table.column("n_unknown").to_numpy()
-            writer.add(block, named["labels"], ids=named["ids"], n_unknown=unknown)
+            writer.add(block, labels, ids=ids, n_unknown=unknown)
     return DiskCounts(folder)
+
+
+def _strings(table: Any, column: str | None) -> Any:
+    if column is None:
+        return None
+    return [None if v is None else str(v) for v in table.column(column).to_pylist()]
 
 
 def _whole(column: Any) -> Any:

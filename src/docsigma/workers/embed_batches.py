@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from docsigma.exceptions import InputError
+from docsigma.models.components import known_words
 from docsigma.models.registry import load_model
 from docsigma.workers.text_batches import TextBatches
 
@@ -61,7 +61,7 @@ class EmbedBatches(TextBatches):
     def columns(self, texts: list[str]) -> dict[str, Any]:
         """Return the columns of the embeddings."""
         model = _loaded(self.model, self.device)
-        counted = count_texts(model, texts, self.model)
+        counted = known_words(model).count(texts)
         if model.gives_points:
             found = {"mean": model.transform(counted.counts)}
         else:
@@ -76,13 +76,6 @@ def _loaded(folder: str, device: str) -> CountModel:
     model = load_model(folder)
     model.set_params(device=device)
     return model
-
-
-def count_texts(model: CountModel, texts: list[str], folder: str) -> CountedDocuments:
-    """Count texts by a model's words."""
-    if model.vocabulary_ is None:
-        raise InputError(f"the model {folder} does not know its words: no texts for it")
-    return model.vocabulary_.count(texts)
 
 
 def token_columns(counted: CountedDocuments) -> dict[str, Any]:

@@ -9,11 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from docsigma._files import atomic_file
+from docsigma.counts._base import BLOCK
 from docsigma.exceptions import InputError
-from docsigma.workers._arrow import arrow_column
-
-# Documents of a file that are worked on at once.
-BATCH = 8192
 
 
 class TextBatches(ABC):
@@ -94,13 +91,26 @@ class TextBatches(ABC):
         with atomic_file(target) as temporary, pq.ParquetFile(source) as given:
             empty = self(given.schema_arrow.empty_table())
             with pq.ParquetWriter(temporary, empty.schema) as writer:
-                for batch in given.iter_batches(batch_size=BATCH):
+                for batch in given.iter_batches(batch_size=BLOCK):
                     writer.write_table(self(batch))
         return str(target)
 
     def schema(self, like: Any) -> Any:
         """Return that of what :meth:`each` makes of batches with the schema `like`."""
         return _plain(self(like.empty_table()).schema)
+
+
+def arrow_column(values: Any) -> Any:
+    """Return a column: strings from a list, numbers from a vector or a matrix."""
+    import pyarrow as pa
+
+    if isinstance(values, list):
+        # Said, for a block without one label has no type of its own.
+        return pa.array(values, pa.string())
+    if values.ndim == 1:
+        return pa.array(values)
+    flat = pa.array(values.reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
 
 
 def _plain(schema: Any) -> Any:

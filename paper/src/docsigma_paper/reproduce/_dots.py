@@ -7,7 +7,7 @@ import statistics
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from docsigma.experiments import figures
+from docsigma.metrics import plots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,10 +58,10 @@ def draw_dots(panels: dict[str, list[Dots]]) -> Figure:
         )
     )
     labels = dict.fromkeys(kind.label for kinds in panels.values() for kind in kinds)
-    colours = dict(zip(labels, itertools.cycle(figures.PALETTE), strict=False))
+    colours = dict(zip(labels, itertools.cycle(plots.PALETTE), strict=False))
     handles: dict[str, Any] = {}
     height = 1.3 + 0.23 * len(lines)
-    drawn, axes_list = figures.blank(3.2 + 3.1 * len(panels), height, len(panels))
+    drawn, axes_list = plots.blank(3.2 + 3.1 * len(panels), height, len(panels))
     for number, (axes, (name, kinds)) in enumerate(
         zip(axes_list, panels.items(), strict=True)
     ):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from docsigma._files import atomic_file
 from docsigma.exceptions import InputError
-from docsigma.experiments.environment import environment, gpu_work
+from docsigma.metrics.environment import environment, gpu_work
 from docsigma_paper.reproduce.baselines import installed
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from tqdm import tqdm
 from docsigma._devices import choose_device
 from docsigma._files import atomic_file
 from docsigma.exceptions import InputError
-from docsigma.experiments.figures import save_figures
+from docsigma.metrics.plots import save_figures
 from docsigma_paper.classifiers.ulmfit.weights import locate_weights
 from docsigma_paper.reproduce import (
     convergence,

@@ -15,7 +15,7 @@ from docsigma.classifiers import (
     UncertainGaussianClassifier,
 )
 from docsigma.counts import TokenWeights
-from docsigma.experiments.evaluation import evaluate
+from docsigma.metrics.evaluation import evaluate
 from docsigma.models import BayesianSMM
 from docsigma.posterior import GaussianPosterior
 from docsigma_paper.classifiers.naive_bayes import SelectedNaiveBayes

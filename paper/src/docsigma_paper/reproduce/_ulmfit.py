@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from docsigma.exceptions import InputError
-from docsigma.experiments.evaluation import evaluate
+from docsigma.metrics.evaluation import evaluate
 from docsigma_paper.classifiers.ulmfit import ULMFiTClassifier
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from docsigma.experiments import figures
+from docsigma.metrics import plots
 from docsigma.models import BayesianSMM
 from docsigma_paper.reproduce._setting import Experiment
 from docsigma_paper.reproduce._tables import markdown, over_seeds, spread
@@ -65,14 +65,14 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 def figure(rows: list[dict[str, Any]]) -> Figure:
     """Draw the bound over the passes."""
-    drawn, axes = figures.blank()
+    drawn, axes = plots.blank()
     for number, (key, runs) in enumerate(over_seeds(rows).items()):
         for run in runs:
             bounds = run["bound_per_token"]
             axes.plot(
                 range(1, len(bounds) + 1),
                 bounds,
-                color=figures.PALETTE[number],
+                color=plots.PALETTE[number],
                 linewidth=1.2,
                 label=f"variance {dict(key)['variance']:g}" if run is runs[0] else None,
             )

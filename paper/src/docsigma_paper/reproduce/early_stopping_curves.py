@@ -8,8 +8,8 @@ from docsigma.classifiers import (
     GaussianLinearClassifier,
     UncertainGaussianClassifier,
 )
-from docsigma.experiments import figures
-from docsigma.experiments.evaluation import evaluate
+from docsigma.metrics import plots
+from docsigma.metrics.evaluation import evaluate
 from docsigma.models import BayesianSMM
 from docsigma_paper.early_stopping import cross_validate
 from docsigma_paper.models import SMM
@@ -143,7 +143,7 @@ def figure(rows: list[dict[str, Any]]) -> Figure:
     named: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         named.setdefault(row["key"]["model"], []).append(row)
-    drawn, panels = figures.blank(4.2 * len(named), 3.8, len(named))
+    drawn, panels = plots.blank(4.2 * len(named), 3.8, len(named))
     for axes, (name, runs) in zip(panels, named.items(), strict=True):
         for row in runs:
             points = row["points"]
@@ -151,8 +151,8 @@ def figure(rows: list[dict[str, Any]]) -> Figure:
             best = max(points, key=lambda point: point["cv_accuracy"])
             first = row is runs[0]
             for column, colour, label in (
-                ("cv_accuracy", figures.PALETTE[1], "cross-validation"),
-                ("test_accuracy", figures.PALETTE[0], "test"),
+                ("cv_accuracy", plots.PALETTE[1], "cross-validation"),
+                ("test_accuracy", plots.PALETTE[0], "test"),
             ):
                 axes.plot(
                     passes,

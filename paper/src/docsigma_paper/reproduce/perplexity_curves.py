@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from docsigma.experiments import figures
+from docsigma.metrics import plots
 from docsigma.models import BayesianSMM
 from docsigma_paper.reproduce._models import (
     algorithm1_parameters,
@@ -119,7 +119,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 def figure(rows: list[dict[str, Any]]) -> Figure:
     """Draw test perplexities (lines) and training perplexities (dashes)."""
     corpora = list(dict.fromkeys(row["key"]["corpus"] for row in rows))
-    drawn, panels = figures.blank(5.4 * len(corpora), 4.2, len(corpora))
+    drawn, panels = plots.blank(5.4 * len(corpora), 4.2, len(corpora))
     for axes, corpus in zip(panels, corpora, strict=True):
         shown: set[str] = set()
         floor = 0.0
@@ -127,7 +127,7 @@ def figure(rows: list[dict[str, Any]]) -> Figure:
             key, points = row["key"], row["points"]
             if key["corpus"] != corpus:
                 continue
-            colour = figures.PALETTE[0 if key["model"] == "Bayesian SMM" else 3]
+            colour = plots.PALETTE[0 if key["model"] == "Bayesian SMM" else 3]
             part = [point["pass"] / points[-1]["pass"] for point in points]
             for name, style in (("test", "-"), ("train", "--")):
                 label = f"{key['model']}, {name}"
@@ -143,7 +143,7 @@ def figure(rows: list[dict[str, Any]]) -> Figure:
             floor = points[-1]["ml"]
         axes.axhline(
             floor,
-            color=figures.PALETTE[2],
+            color=plots.PALETTE[2],
             linewidth=1.0,
             label="maximum likelihood on the test documents",
         )

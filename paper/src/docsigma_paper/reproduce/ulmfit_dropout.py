@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.model_selection import ParameterGrid
 
-from docsigma.experiments.tune import divide
+from docsigma.cli._tune import divide
 from docsigma_paper.reproduce._dots import Dots, draw_dots
 from docsigma_paper.reproduce._job import TaskName
 from docsigma_paper.reproduce._setting import Experiment

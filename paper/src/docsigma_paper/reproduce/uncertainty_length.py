@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from docsigma.experiments import figures
+from docsigma.metrics import plots
 from docsigma.models import BayesianSMM
 from docsigma_paper.reproduce._setting import Experiment
 from docsigma_paper.reproduce._tables import markdown, spread
@@ -70,16 +70,16 @@ def table(rows: list[dict[str, Any]]) -> str:
 def figure(rows: list[dict[str, Any]]) -> Figure:
     """Draw one point per test document."""
     row = rows[0]
-    drawn, axes = figures.blank()
+    drawn, axes = plots.blank()
     axes.scatter(
         np.maximum(row["lengths"], 1),
         row["trace"],
         s=7,
         alpha=0.35,
         linewidths=0,
-        color=figures.PALETTE[0],
+        color=plots.PALETTE[0],
     )
-    axes.axhline(row["prior_trace"], color=figures.PALETTE[3], linestyle="--")
+    axes.axhline(row["prior_trace"], color=plots.PALETTE[3], linestyle="--")
     axes.set_xscale("log")
     axes.set_ylim(bottom=0)
     axes.set_xlabel("words in the document")

@@ -1,10 +1,24 @@
-"""Columns of texts, whatever holds them."""
+"""Columns of texts and labels, whatever holds them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from docsigma.exceptions import InputError
+
+
+def as_list(column: Any) -> list[Any]:
+    """Return the entries of a list or of a column of any library."""
+    for method in ("to_pylist", "to_list", "tolist"):
+        if hasattr(column, method):
+            return list(getattr(column, method)())
+    return list(column)
+
+
+def beginning(text: str, length: int) -> str:
+    """Return how a text begins, in one line of at most so many characters."""
+    return " ".join(text[: 4 * length].split())[:length]
 
 
 def as_texts(texts: Iterable[object]) -> list[str]:
@@ -35,17 +49,12 @@ def as_texts(texts: Iterable[object]) -> list[str]:
         )
     if isinstance(texts, (str, bytes)) or not hasattr(texts, "__iter__"):
         raise InputError(f"`texts` must be a list or a column of strings, got {kind}")
-    for method in ("to_pylist", "to_list", "tolist"):
-        if hasattr(texts, method):
-            texts = getattr(texts, method)()
-            break
-    found = []
-    for row, text in enumerate(texts):
+    found = as_list(texts)
+    for row, text in enumerate(found):
         if not isinstance(text, str):
             given = "nothing" if text is None or text != text else type(text).__name__
             hint = ': fill it, as with column.fillna("")' if given == "nothing" else ""
             raise InputError(
                 f"row {row} of `texts` must be a string, got {given}{hint}"
             )
-        found.append(text)
     return found

@@ -1,4 +1,4 @@
-"""Counts of a corpus's two parts, and how good a classifier's probabilities are."""
+"""How good a classifier's probabilities are, and those of a baseline."""
 
 from __future__ import annotations
 
@@ -8,25 +8,11 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 
-from docsigma.counts import Vocabulary
 from docsigma.metrics.calibration import expected_calibration_error
 from docsigma.metrics.classification import accuracy, brier_score, cross_entropy
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
-
-    from docsigma.corpora import Corpus
-
-
-def count_parts(corpus: Corpus) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """Count both parts of a corpus by the words of two training documents."""
-    train, test = corpus.train, corpus.test
-    if train.texts is not None:
-        words, counted = Vocabulary.fit_count(train.texts, min_df=2)
-        return counted.counts, words.count_documents(test).counts
-    assert train.counts is not None
-    assert test.counts is not None
-    return train.counts, test.counts
 
 
 def evaluate(log_proba: Any, labels: Any, classes: Any) -> dict[str, float]:

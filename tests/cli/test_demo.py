@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from docsigma import Corpus, GaussianPosterior
-from docsigma.experiments import demo
-from docsigma.experiments.figures import document_map, variance_against_length
+from docsigma.cli import _demo as demo
+from docsigma.metrics.plots import document_map, variance_against_length
 
 
 @pytest.mark.parametrize(

@@ -214,14 +214,9 @@ def show_parameters(parameters: dict[str, Any]) -> str:
 
 def write_tuned(path: Path, found: Tuned, settings: dict[str, Any]) -> None:
     """Write what was found as JSON."""
-    report = {
-        **settings,
-        "parameters": found.parameters,
-        "value": found.value,
-        "trials": found.trials,
-    }
     with atomic_file(path) as temporary:
-        temporary.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+        text = json.dumps(settings | asdict(found), indent=1)
+        temporary.write_text(text + "\n", "utf-8")
 
 
 def divide(

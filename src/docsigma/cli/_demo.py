@@ -15,18 +15,19 @@ from docsigma.classifiers.counts_classifier import (
     CountsClassifier,
 )
 from docsigma.corpora import load_corpus
-from docsigma.counts import Vocabulary
-from docsigma.experiments.evaluation import evaluate, tfidf_baseline
-from docsigma.experiments.figures import (
+from docsigma.distances import wasserstein2
+from docsigma.explore.page import write_page
+from docsigma.explore.workspace import Workspace
+from docsigma.metrics.evaluation import evaluate, tfidf_baseline
+from docsigma.metrics.plots import (
     bound_over_time,
     document_map,
+    plot_reliability,
     save_figures,
     variance_against_length,
 )
-from docsigma.explore.page import write_page
-from docsigma.explore.workspace import Workspace
-from docsigma.metrics.plots import plot_reliability
 from docsigma.models import BayesianSMM
+from docsigma.text import DocumentEmbedder
 
 if TYPE_CHECKING:
     from docsigma.corpora import Documents
@@ -50,13 +51,8 @@ class DemoResult:
         return np.argsort(self.posterior.total_variance, kind="stable")
 
     def neighbours(self, row: int, n: int = 5) -> list[tuple[int, float]]:
-        """Nearest documents to `row` in Wasserstein-2 distance, with the distance.
-
-        For diagonal Gaussians it is the Euclidean distance of [mean, std].
-        """
-        q = self.posterior
-        vectors = np.hstack([q.mean, np.sqrt(q.variance)])
-        distance = np.linalg.norm(vectors - vectors[row], axis=1)
+        """Nearest documents to `row` in Wasserstein-2 distance, with the distance."""
+        (distance,) = wasserstein2(self.posterior[row : row + 1], self.posterior)
         order = [i for i in np.argsort(distance, kind="stable") if i != row][:n]
         return [(int(i), float(distance[i])) for i in order]
 
@@ -80,22 +76,26 @@ def run_demo(
     test, test_labels = loaded.test.labelled()
     loaded = replace(loaded, train=train, test=test)
     assert loaded.train.texts is not None
-    words, counted = Vocabulary.fit_count(loaded.train.texts, min_df=3)
+    embedder = DocumentEmbedder(
+        n_components,
+        min_df=3,
+        model=BayesianSMM(max_iter=max_iter),
+        random_state=0,
+        verbose=verbose,
+    )
+    words, counts = embedder.learn_words(loaded.train.texts)
     log(
         f"{corpus}: {len(loaded.train)} training and {len(loaded.test)} held-out "
         f"documents, {len(words)} words"
     )
-    model = BayesianSMM(
-        n_components, max_iter=max_iter, random_state=0, verbose=verbose
-    )
-    model.fit(counted.counts).set_vocabulary(words)
+    model: Any = embedder.fit_counts(counts, words).model_
     model.save(folder / "model")
     log(f"fitted in {model.history_[-1]['seconds']:.0f} s, saved to {folder / 'model'}")
     held_out = words.count_documents(loaded.test)
     q = model.posterior(held_out.counts)
     perplexity = model.perplexity(held_out.counts, posterior=q)
     figures = {
-        "bound.png": bound_over_time(model.history_, int(counted.n_tokens.sum())),
+        "bound.png": bound_over_time(model.history_, int(counts.sum())),
         "uncertainty.png": variance_against_length(
             q, held_out.n_tokens, 1 / model.prior_precision
         ),
@@ -103,11 +103,11 @@ def run_demo(
     }
     log(f"topic identification: {', '.join(KINDS)}, TF-IDF + LR")
     topic_id = {}
-    trained = model.posterior(counted.counts)
+    trained = model.posterior(counts)
     for kind in KINDS:
         # These two turn the model, and embed by themselves.
         own = kind in SEMI_SUPERVISED
-        documents = counted.counts if own else trained
+        documents = counts if own else trained
         classifier = CountsClassifier.fit(model, documents, train_labels, kind=kind)
         embedded = classifier.embed(held_out.counts) if own else q
         log_proba = classifier.predict_log_proba(embedded, held_out.counts)
@@ -132,7 +132,7 @@ def run_demo(
                 np.exp(log_proba), test_labels, classes=classes
             )
     topic_id["TF-IDF + LR"] = tfidf_baseline(
-        counted.counts, train_labels, held_out.counts, test_labels
+        counts, train_labels, held_out.counts, test_labels
     )
     log(f"plots: {', '.join(save_figures(figures, folder))}")
     log(f"a page to look around: {folder / 'explore.html'}")

@@ -14,6 +14,14 @@ import docsigma
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "optuna", "tomotopy", "gensim")
 
 
+def installed_version(package: str) -> str | None:
+    """Return the version of a package; None if it is not installed."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
 def gpu_work() -> int:
     """Count what was put on a GPU since the process began."""
     if not torch.cuda.is_available():
@@ -24,11 +32,8 @@ def gpu_work() -> int:
 def environment(*, on_gpu: bool) -> dict[str, Any]:
     """Return the time, the machine that computed and the versions of libraries."""
     versions = {"python": platform.python_version(), "docsigma": docsigma.__version__}
-    for package in PACKAGES:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
+    found = {package: installed_version(package) for package in PACKAGES}
+    versions |= {name: version for name, version in found.items() if version}
     now = datetime.datetime.now(datetime.UTC)
     return {
         "date": now.isoformat(timespec="seconds"),

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from docsigma import EvidenceClassifier, GaussianPosterior, GaussianPrior, InputError
-from docsigma.search.clustering import cluster_by_topic
+from docsigma.groups.by_evidence import group_by_evidence
 
 K = 8
 
@@ -36,7 +36,7 @@ def classifier():
 def test_topics_that_training_has_not_seen_are_found_and_counted(classifier, n_topics):
     topics = np.random.default_rng(50 + n_topics).standard_normal((n_topics, K))
     q, labels = draw(300, topics, n_topics)
-    groups = cluster_by_topic(classifier, q)
+    groups = group_by_evidence(classifier, q)
     sizes = np.bincount(groups)
     assert (np.diff(sizes[sizes > 0]) <= 0).all()
     # A stray document may stay alone, no more than one in fifty.
@@ -50,7 +50,7 @@ def test_two_documents_are_joined_as_their_log_ratio_says(classifier):
         if a == b:
             continue
         ratio = classifier.same_topic_log_ratio(q[a], q[b])[0, 0]
-        first, second = cluster_by_topic(classifier, q[[a, b]])
+        first, second = group_by_evidence(classifier, q[[a, b]])
         assert (first == second) == (ratio > 0)
 
 
@@ -58,11 +58,11 @@ def test_documents_that_say_nothing_are_in_no_group(classifier):
     q, _ = draw(20, np.eye(K)[:2], 3)
     tokens = np.full(20, 50.0)
     tokens[4] = 0
-    groups = cluster_by_topic(classifier, q.replace(n_tokens=tokens))
+    groups = group_by_evidence(classifier, q.replace(n_tokens=tokens))
     assert groups[4] == -1
     assert (np.delete(groups, 4) >= 0).all()
 
 
 def test_a_full_covariance_is_refused(classifier):
     with pytest.raises(InputError, match="got 'full'"):
-        cluster_by_topic(EvidenceClassifier(), draw(2, np.eye(K), 0)[0])
+        group_by_evidence(EvidenceClassifier(), draw(2, np.eye(K), 0)[0])

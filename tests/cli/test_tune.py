@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from docsigma.cli._tune import Space, divide, tune
 from docsigma.corpora import load_corpus
 from docsigma.exceptions import InputError
-from docsigma.experiments.tune import Space, divide, tune
 from docsigma.models import BayesianSMM
 from running import refuse, succeed
 
@@ -94,7 +94,7 @@ def test_weights_are_part_of_the_search(task):
 
 
 def test_json_can_hold_what_was_found(task, tmp_path):
-    from docsigma.experiments.tune import write_tuned
+    from docsigma.cli._tune import write_tuned
 
     found = tune(
         task.train, None, objective="perplexity", space=SPACE, n_trials=1, device="cpu"

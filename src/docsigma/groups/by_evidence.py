@@ -1,4 +1,4 @@
-"""Groups of documents of one topic, as many as there are."""
+"""Groups of documents that are alike, as many as there are."""
 
 from __future__ import annotations
 
@@ -18,16 +18,13 @@ if TYPE_CHECKING:
     from docsigma.classifiers import EvidenceClassifier
     from docsigma.posterior import GaussianPosterior
 
-# Passes over the documents at the most; most end sooner.
-PASSES = 20
 
-
-def cluster_by_topic(
+def group_by_evidence(
     classifier: EvidenceClassifier, posterior: GaussianPosterior
 ) -> NDArray[np.intp]:
     r"""Group documents so that the evidence of the groups is as large as can be.
 
-    Documents of one topic share its mean :math:`\mu`, so what they say of it adds up:
+    Documents of one group share its mean :math:`\mu`, so what they say of it adds up:
     a group has the evidence :math:`E(\sum \tilde h, \sum \tilde P)`, in the terms of
     :meth:`~docsigma.classifiers.evidence.EvidenceClassifier.same_topic_log_ratio`. A
     document joins the group that gains most by it, or starts one; passes go on until no
@@ -55,12 +52,15 @@ def cluster_by_topic(
             'clustering needs a classifier with covariance="diagonal", got '
             f"{classifier.covariance!r}: the hybrid has one, however few the labels"
         )
-    linear, precision, between = _marginals(classifier, posterior)
+    linear, precision, between = (
+        part.cpu().numpy() for part in marginals(classifier, posterior)
+    )
     groups = _Groups(linear, precision, between)
     loud = np.flatnonzero(precision.any(axis=1))
     # The surest first: they make groups that the others can join.
     order = loud[np.argsort(-precision[loud].sum(axis=1), kind="stable")]
-    for _ in range(PASSES):
+    # Most end sooner.
+    for _ in range(20):
         moved = sum(groups.place(row) for row in order)
         joined = groups.join()
         if not moved and not joined:
@@ -68,13 +68,15 @@ def cluster_by_topic(
     return groups.by_size()
 
 
-def _marginals(clf: Any, posterior: GaussianPosterior) -> tuple[Floats, Floats, Floats]:
+def marginals(
+    clf: Any, posterior: GaussianPosterior
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return what documents say of the mean of their class, and how means spread."""
     factors = clf._documents(posterior)
     within = clf._form(clf.covariance_, factors.observed)
     centre = torch.from_numpy(clf.centre_).to(within)
     linear, precision = centred_marginals(factors, within, centre)
-    between = clf._form(clf.between_covariance_, within)
-    return linear.cpu().numpy(), precision.cpu().numpy(), between.cpu().numpy()
+    return linear, precision, clf._form(clf.between_covariance_, within)
 
 
 class _Groups:
@@ -101,6 +103,9 @@ class _Groups:
         if not self._sizes[group]:
             # What is left is rounding.
             self._sums[group] = self._precisions[group] = 0.0
+        self._update(group)
+
+    def _update(self, group: int) -> None:
         sums, precisions = self._sums[group], self._precisions[group]
         self._evidence[group] = self._evidence_of(sums, precisions)
 
@@ -170,9 +175,8 @@ class _Groups:
         self._sizes[first] += self._sizes[second]
         self._sizes[second] = 0
         self._sums[second] = self._precisions[second] = 0.0
-        for group in (first, second):
-            sums, precisions = self._sums[group], self._precisions[group]
-            self._evidence[group] = self._evidence_of(sums, precisions)
+        self._update(first)
+        self._update(second)
 
     def by_size(self) -> NDArray[np.intp]:
         """Return the number of each document's group, the largest group first."""

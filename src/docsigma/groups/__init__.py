@@ -1,0 +1,3 @@
+"""Groups of documents: found from their embeddings, without labels."""
+
+from __future__ import annotations

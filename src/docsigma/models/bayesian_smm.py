@@ -294,6 +294,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
                 batch_size=self.batch_size,
                 learn_bias=self.learn_log_unigram,
                 seed=self.seed_,
+                settings=self.minibatch_settings,
             )
             if not first:
                 self._stream.resume(self._model(), self.training_log_unigram_)

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from docsigma.parts import Parts
     from docsigma.ranks import Ranks
     from docsigma.trainers._base import Optimizer
-    from docsigma.trainers.schedule import MinibatchSettings, Stage
+    from docsigma.trainers.schedule import Stage
+    from docsigma.trainers.settings import MinibatchSettings
 
 
 class MinibatchTrainer(Trainer):
@@ -250,7 +251,7 @@ class MinibatchTrainer(Trainer):
         n_words, n = self.stages[0].n_words, len(self.dealt.rows)
         k, block = self.table.n_components, self.settings.block
         sample = self.counts.batch(self._sample(), n_words)
-        start = semantic_start(sample, k, self.seed, self._like)
+        start = semantic_start(sample, k, self.seed, self._like, self.settings)
         centre = self.prior.start(self._like.new_zeros(1, k))
         for begin in range(0, n, block):
             rows = self.dealt.rows[begin : begin + block]
@@ -279,7 +280,9 @@ class MinibatchTrainer(Trainer):
         rows = self._sample()
         counts = CountTensor(damped(self.counts.batch(rows, n_words)), self._like)
         mean = self.dealt.gather(self.q.mean, rows)
-        loadings, shift = first_loadings(counts, mean, self.parts.loadings)
+        loadings, shift = first_loadings(
+            counts, mean, self.parts.loadings, self.settings
+        )
         if before == 0:
             self.table.bias[0] = 0.0
         bias = self._rare_bias(before)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from docsigma.priors import PriorTensors
     from docsigma.ranks import Ranks
     from docsigma.trainers._base import Optimizer
-    from docsigma.trainers.schedule import MinibatchSettings
+    from docsigma.trainers.settings import MinibatchSettings
 
 
 class Batch(NamedTuple):

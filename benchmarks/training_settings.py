@@ -60,7 +60,7 @@ CHANGES: dict[str, list[Any]] = {
     "rare_word_rate": [1.0],
     "head_tokens": [1.0],
     "head_end": [0.04],
-    "end": [0.0],
+    "end": [0.01, 0.3],
     "docsigma.loadings.gaussian:STEP": [0.1, 1.0],
     "docsigma.loadings.gaussian:TOGETHER": [0.0],
     "docsigma.loadings.gaussian:EACH": [0.0],

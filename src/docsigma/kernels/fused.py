@@ -32,14 +32,12 @@ from torch import Tensor
 from docsigma.exceptions import InputError
 from docsigma.kernels import _plan as plan
 from docsigma.kernels import _triton_kernels as kernels
+from docsigma.kernels.settings import MAX_COMPONENTS, UNIT, Tiling
 from docsigma.kernels.softmax_moments import SoftmaxMoments
 
 # float16 has the 10-bit mantissa of TF32 and twice its speed. Powers of two bring every
 # matrix into its range: what underflows is below 2**-30 of the largest element.
 DTYPE = torch.float16
-MAX_COMPONENTS = 512
-ROUND_ROWS = 16
-COMBINE_ROWS = 4
 
 
 @dataclass(frozen=True)
@@ -70,10 +68,13 @@ class PreparedLoadings:
 
 
 def available(like: Tensor) -> bool:
-    """Return whether `fused_moments` can run on `like`'s device, in its dtype."""
+    """Return whether `fused_moments` can run on `like`'s device, in its dtype.
+
+    Tilings were measured on data-centre Hopper only: elsewhere plain torch runs.
+    """
     if kernels.triton is None or not like.is_cuda or like.dtype != torch.float32:
         return False
-    return torch.cuda.get_device_capability(like.device) >= (8, 0)
+    return torch.cuda.get_device_capability(like.device) == (9, 0)
 
 
 def fused_moments(
@@ -168,7 +169,8 @@ def _sweep_words(
     square = points.new_empty(n_points, n_components) if second else nothing
     shift = None if weights is None else points.new_empty(n_rows)
     largest = nothing if weights is None else _largest(weights)
-    kernels.combine_kernel[(n_rows // COMBINE_ROWS,)](
+    rows = 4  # of a program: three sums of up to 512 columns stay in its registers
+    kernels.combine_kernel[(n_rows // rows,)](
         top,
         total,
         first_sums,
@@ -187,7 +189,7 @@ def _sweep_words(
         FIRST=first,
         SECOND=second,
         WEIGHTS=weights is not None,
-        ROWS=COMBINE_ROWS,
+        ROWS=rows,
         COLUMNS=plan.power(n_components),
         WIDTH=width,
     )
@@ -195,7 +197,7 @@ def _sweep_words(
     return moments, shift, largest
 
 
-def _sizes(tiling: plan.Tiling, n_components: int) -> dict[str, int]:
+def _sizes(tiling: Tiling, n_components: int) -> dict[str, int]:
     """Return what a kernel is compiled for."""
     sizes = {"ROWS": tiling.rows, "TILE": tiling.tile}
     sizes |= {f"C{i}": size for i, size in enumerate(plan.chunks(n_components))}
@@ -247,12 +249,13 @@ def _round(
 ) -> _Rounded:
     n_rows, n_columns = matrix.shape
     width = sum(plan.chunks(n_columns))
-    rows = -(-n_rows // plan.UNIT) * plan.UNIT
+    rows = -(-n_rows // UNIT) * UNIT
     largest = _largest(matrix)
     values = matrix.new_empty(rows, width, dtype=DTYPE)
     squared = torch.empty_like(values) if squares else None
     padded_bias = None if bias is None else bias.new_empty(rows)
-    kernels.round_kernel[(rows // ROUND_ROWS,)](
+    at_once = 16  # rows of a program
+    kernels.round_kernel[(rows // at_once,)](
         matrix.contiguous(),
         largest,
         values,
@@ -263,7 +266,7 @@ def _round(
         n_columns,
         SQUARES=squares,
         BIAS=bias is not None,
-        ROWS=ROUND_ROWS,
+        ROWS=at_once,
         COLUMNS=plan.power(width),
         WIDTH=width,
     )

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 # Points whose logits one call of the kernel makes.
 CHUNK_POINTS = 16384
-# Newton steps for the shifts of a document's logits; each brings them most of the way.
-TILT_STEPS = 4
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ def tilted_value(chunk: _Chunk, points: Tensor, lse: Tensor) -> Tensor:
     # Where the document's own count is met: beyond it no shift pays.
     most = torch.log1p(effective / (tokens * mass).clamp(min=1e-300))
     shift = torch.minimum(spread * effective, most)
-    for _ in range(TILT_STEPS):
+    for _ in range(4):
         whole = 1 + sums(mass * torch.expm1(shift))
         expected = mass * shift.exp() / whole[rows] * tokens
         slope = effective - expected - shift / spread

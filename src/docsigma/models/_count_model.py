@@ -210,9 +210,9 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _note_training(self, counts: Counts) -> None:
         """Add documents to what the model was trained on."""
-        known = getattr(self, "trained_on_", {})
         more = {"n_documents": len(counts), "n_tokens": int(counts.n_tokens.sum())}
-        more = {name: n + int(known.get(name, 0)) for name, n in more.items()}
+        known = self.trained_on_
+        more = {name: n + known.get(name, 0) for name, n in more.items()}
         self.trained_on_ = {**known, **more}
 
     def _check_size(self, n_documents: int, n_features: int, n_ranks: int) -> None:
@@ -285,6 +285,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 if hasattr(self, name):
                     setattr(model, name, getattr(self, name))
             model.training_log_unigram_ = self.training_log_unigram_
+            model.trained_on_ = self.trained_on_
             model.converged_ = False
             self._prepare_snapshot(model)
             return model._adopt(trainer)

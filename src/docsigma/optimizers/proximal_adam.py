@@ -5,9 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-# Numbers in a piece on a CPU: the six arrays of a step then fit the cache.
-PIECE = 2**18
-
 
 class ProximalAdam:
     r"""Adam for minibatches, with exact zeros.
@@ -26,7 +23,7 @@ class ProximalAdam:
     betas : tuple of two floats
         Adam's.
     piece : int
-        Numbers moved at once on a CPU.
+        Numbers moved at once on a CPU: the six arrays of a step then fit the cache.
     """
 
     def __init__(
@@ -36,7 +33,7 @@ class ProximalAdam:
         l1: float = 0.0,
         l2: float = 0.0,
         betas: tuple[float, float] = (0.8, 0.9),
-        piece: int = PIECE,
+        piece: int = 2**18,
     ) -> None:
         self.l1, self.l2 = l1, l2
         self.betas, self.piece = betas, piece

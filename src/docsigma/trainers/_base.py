@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
@@ -32,29 +32,14 @@ class PassSums(NamedTuple):
     penalty: float
 
 
-@dataclass(frozen=True)
-class Epoch:
-    """One pass over the corpus.
+class Epoch(NamedTuple):
+    """One pass over the corpus."""
 
-    Attributes
-    ----------
-    epoch : int
-        Passes done, from 1.
-    bound : float
-        The complete objective: sum of the documents' bounds, less the penalty.
-    kl : float
-        Mean Kullback-Leibler divergence to the prior per document.
-    sparsity : float
-        Part of the loadings that is exactly zero after the pass.
-    seconds : float
-        Time since training began, earlier parts of a resumed run included.
-    """
-
-    epoch: int
-    bound: float
-    kl: float
-    sparsity: float
-    seconds: float
+    epoch: int  # passes done, from 1
+    bound: float  # the complete objective: sum of the documents' bounds, less penalties
+    kl: float  # mean Kullback-Leibler divergence to the prior per document
+    sparsity: float  # part of the loadings that is exactly zero after the pass
+    seconds: float  # since training began, earlier parts of a resumed run included
 
 
 @dataclass(frozen=True)
@@ -235,13 +220,12 @@ class Trainer(ABC):
         if self.parts is not None:
             learned = under("parts.", state)
             self.parts.set_arrays({k: v.cpu().numpy() for k, v in learned.items()})
-        names = [field.name for field in fields(Epoch)]
-        self.history = [Epoch(**{n: row[n] for n in names}) for row in history]
+        self.history = [Epoch(**row) for row in history]
         self._seconds_before = self.history[-1].seconds if self.history else 0.0
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the history as plain dictionaries."""
-        return [asdict(epoch) for epoch in self.history]
+        return [epoch._asdict() for epoch in self.history]
 
 
 def learn_parts(

@@ -40,25 +40,17 @@ class Start:
 
     directions: Tensor
     importance: Tensor
-    settings: MinibatchSettings
 
     def embed(self, counts: sp.csr_matrix, prior_std: float) -> Tensor:
         """Return first embeddings of documents."""
         weighted = CountTensor(damped(counts), self.importance)
         lengths = weighted.weighted_norms(self.importance).clamp(min=1e-6)
         coordinates = weighted.project(self.importance[:, None] * self.directions)
-        coordinates = coordinates / lengths[:, None]
-        return coordinates.clamp_(-self.settings.clip, self.settings.clip) * (
-            self.settings.first_scale * prior_std
-        )
+        return coordinates * (prior_std / lengths[:, None])
 
 
 def semantic_start(
-    sample: sp.csr_matrix,
-    n_components: int,
-    seed: int,
-    like: Tensor,
-    settings: MinibatchSettings,
+    sample: sp.csr_matrix, n_components: int, seed: int, like: Tensor, spare: int
 ) -> Start:
     r"""Decompose a sample of documents.
 
@@ -81,23 +73,23 @@ def semantic_start(
     def backward(vectors: Tensor) -> Tensor:
         return importance[:, None] * weighted.backproject(vectors / lengths)
 
-    width = min(n_components + settings.spare, n_documents, n_words)
+    width = min(n_components + spare, n_documents, n_words)
     basis = standard_normals(
         (n_documents, width), generator(seed, Stream.SEMANTIC_START), like
     )
-    for _ in range(settings.power_steps):
+    for _ in range(2):
         words, _ = torch.linalg.qr(backward(basis))
         basis, triangle = torch.linalg.qr(forward(words))
     _, values, right = torch.linalg.svd(triangle, full_matrices=False)
     k = min(n_components, int((values > 1e-4 * values[0]).sum()))
     directions = like.new_zeros(n_words, n_components)
     if k:
-        scale = (values[:k] / values[0]) ** settings.power / values[:k]
+        scale = (values[0] * values[:k]).rsqrt()
         found = words @ right[:k].t()
         # A decomposition may turn any direction round: the longest entry decides.
         longest = found.gather(0, found.abs().argmax(dim=0, keepdim=True))
         directions[:, :k] = found * longest.sign() * (n_documents**0.5 * scale)
-    return Start(directions, importance, settings)
+    return Start(directions, importance)
 
 
 def first_loadings(

@@ -251,7 +251,7 @@ class MinibatchTrainer(Trainer):
         n_words, n = self.stages[0].n_words, len(self.dealt.rows)
         k, block = self.table.n_components, self.settings.block
         sample = self.counts.batch(self._sample(), n_words)
-        start = semantic_start(sample, k, self.seed, self._like, self.settings)
+        start = semantic_start(sample, k, self.seed, self._like, self.settings.spare)
         centre = self.prior.start(self._like.new_zeros(1, k))
         for begin in range(0, n, block):
             rows = self.dealt.rows[begin : begin + block]
@@ -328,9 +328,6 @@ class MinibatchTrainer(Trainer):
             n_tokens=n_tokens,
             ranks=self.ranks,
         )
-        progress = self.epoch / max(1, (self.n_passes or 0) - 1)
-        change = settings.last_damping - settings.first_damping
-        damping = settings.first_damping + change * progress
         regular = self.epoch == 0 or (done + 1) % settings.curved_every == 0
         curved = regular or done == stage.n_passes - 1
         k = self.table.n_components
@@ -343,7 +340,6 @@ class MinibatchTrainer(Trainer):
             step.visit(
                 self.batch(batch, n_words),
                 noise[self.dealt.within[batch]],
-                damping,
                 stage.rate(part),
                 curved,
                 unseen=batch == unseen,

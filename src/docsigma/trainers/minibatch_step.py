@@ -174,7 +174,7 @@ class MinibatchStep:
             ranks.sum(everything)
         seen = documents_with.clamp(min=1.0)[:, None]
         # A word in few documents has few directions: its curvature lies in them.
-        rows = totals[:n_words, None] * (1 + k / seen) / settings.newton
+        rows = totals[:n_words, None] * (1 + k / seen)
         self.word_curvature = rows, moment / max(n_tokens, 1.0)
         faster = (settings.common / seen).sqrt_()
         self.word_rates = faster.clamp_(1.0, settings.rare_word_rate)
@@ -201,7 +201,6 @@ class MinibatchStep:
         self,
         batch: Batch,
         noise: Tensor,
-        damping: float,
         rate: float,
         curved: bool,
         unseen: bool = False,
@@ -241,7 +240,9 @@ class MinibatchStep:
         )
         # The draw moved the gradient by the curvature times `away`: take that back.
         away = points - q.mean
-        step = damping * (curvature.solve(gradient - prior.times(away)) + away)
+        step = self.settings.damping * (
+            curvature.solve(gradient - prior.times(away)) + away
+        )
         reach = self.settings.reach * prior.scale / step.abs().amax(dim=1, keepdim=True)
         moved = step * reach.clamp_(max=1.0)
         self.q[rows] = q.with_mean(q.mean + moved)

@@ -63,4 +63,4 @@ def plan_stages(
     if first == 0 or head > settings.head_words * n_words:
         return [Stage(n_words, max_iter, end)]
     whole = Stage(n_words, max_iter - first, end)
-    return [Stage(head, first, (rate, rate * settings.head_end)), whole]
+    return [Stage(head, first, end), whole]

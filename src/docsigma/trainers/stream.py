@@ -97,16 +97,14 @@ class StreamTrainer:
         """Return the log uni-gram of all documents so far."""
         return log_unigram(self._totals)
 
-    def resume(self, model: Model, log_unigram: NDArray[np.float64]) -> None:
-        """Go on from a model whose documents are gone; they count as one batch."""
+    def resume(self, model: Model, word_totals: NDArray[np.float64]) -> None:
+        """Go on from a model whose documents are gone, but for these sums of counts."""
         self._table.loadings.copy_(model.loadings)
         self._table.bias[:-1] = model.bias
         if model.words is not None:
             # The prior's part of it is small, and fades as documents come.
             self._curvature = 1 / model.words.variance
-        self._totals = (
-            np.exp(log_unigram) * self.settings.stream_tokens * self.batch_size
-        )
+        self._totals = word_totals
         self._started = True
 
     def learn(self, blocks: Iterable[sp.csr_matrix]) -> dict[str, float]:
@@ -139,7 +137,7 @@ class StreamTrainer:
 
     def _start(self, counts: sp.csr_matrix) -> None:
         k = self._table.n_components
-        start = semantic_start(counts, k, self.seed, self._like, self.settings)
+        start = semantic_start(counts, k, self.seed, self._like, self.settings.spare)
         mean = start.embed(counts, self.prior.scale)
         weighted = CountTensor(damped(counts), self._like)
         loadings, shift = first_loadings(

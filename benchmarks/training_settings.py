@@ -48,7 +48,7 @@ CHANGES: dict[str, list[Any]] = {
     "spare": [0],
     "ridge": [0.0, 40.0],
     "ridge_documents": [0],
-    "damping": [0.2, 0.6],
+    "damping": [0.4, 0.6],
     "reach": [1e9],
     "basis_every": [10_000],
     "curved_every": [1, 10_000],

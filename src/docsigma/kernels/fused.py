@@ -41,20 +41,16 @@ DTYPE = torch.float16
 
 
 @dataclass(frozen=True)
-class _Rounded:
-    """A matrix as the kernels read it: scaled, in 16 bits, padded."""
+class PreparedLoadings:
+    """A matrix as the kernels read it: scaled, in 16 bits, padded.
+
+    That of the words, with their bias and maybe squares, serves many calls.
+    """
 
     values: Tensor
     largest: Tensor
     squares: Tensor | None = None
     bias: Tensor | None = None
-
-
-@dataclass(frozen=True)
-class PreparedLoadings:
-    """Loadings and bias as the kernels read them, for many calls with the same ones."""
-
-    _matrix: _Rounded
 
     @classmethod
     def of(
@@ -63,8 +59,7 @@ class PreparedLoadings:
         """Prepare `loadings` and `bias`, and the squares too if `second`."""
         # torch gives device_of no types.
         with torch.cuda.device_of(loadings):  # type: ignore[no-untyped-call]
-            matrix = _round(loadings, bias=bias, squares=second)
-        return cls(matrix)
+            return _round(loadings, bias=bias, squares=second)
 
 
 def available(like: Tensor) -> bool:
@@ -109,24 +104,23 @@ def fused_moments(
         )
     if prepared is None:
         prepared = PreparedLoadings.of(loadings, bias, second=second)
-    words = prepared._matrix
-    if second and words.squares is None:
+    if second and prepared.squares is None:
         raise InputError("`prepared` was made without second=True, got second=True")
     # torch gives device_of no types.
     with torch.cuda.device_of(points):  # type: ignore[no-untyped-call]
         w = _round(points)
         moments, shift, weights_largest = _sweep_words(
-            w, words, points, first, second, weights
+            w, prepared, points, first, second, weights
         )
         if shift is None:
             return moments
-        gradients = _sweep_points(w, words, shift, weights_largest, loadings.shape)
+        gradients = _sweep_points(w, prepared, shift, weights_largest, loadings.shape)
     return SoftmaxMoments(moments.lse, moments.first, moments.second, *gradients)
 
 
 def _sweep_words(
-    w: _Rounded,
-    words: _Rounded,
+    w: PreparedLoadings,
+    words: PreparedLoadings,
     points: Tensor,
     first: bool,
     second: bool,
@@ -205,8 +199,8 @@ def _sizes(tiling: Tiling, n_components: int) -> dict[str, int]:
 
 
 def _sweep_points(
-    w: _Rounded,
-    words: _Rounded,
+    w: PreparedLoadings,
+    words: PreparedLoadings,
     shift: Tensor,
     weights_largest: Tensor,
     shape: torch.Size,
@@ -246,7 +240,7 @@ def _sweep_points(
 
 def _round(
     matrix: Tensor, *, bias: Tensor | None = None, squares: bool = False
-) -> _Rounded:
+) -> PreparedLoadings:
     n_rows, n_columns = matrix.shape
     width = sum(plan.chunks(n_columns))
     rows = -(-n_rows // UNIT) * UNIT
@@ -270,7 +264,7 @@ def _round(
         COLUMNS=plan.power(width),
         WIDTH=width,
     )
-    return _Rounded(values, largest, squared, padded_bias)
+    return PreparedLoadings(values, largest, squared, padded_bias)
 
 
 def _largest(values: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from docsigma.kernels import SoftmaxMoments, Workspace
+    from docsigma.optimizers import ProximalAdam
 
 
 class WordInformation(NamedTuple):
@@ -78,6 +79,19 @@ class WordGradient:
         if self.softmax is None:
             return self.linear
         return self.linear - self.scale * self.softmax
+
+    def proximal_step(
+        self, optimizer: ProximalAdam, loadings: Tensor, **more: Any
+    ) -> None:
+        """Move the loadings in place by proximal Adam, with `more` that it takes."""
+        optimizer.ascend(
+            loadings,
+            self.linear,
+            self.rate,
+            row_rates=self.word_rates,
+            subtract=None if self.softmax is None else (self.softmax, self.scale),
+            **{"curvature": self.curvature, **more},
+        )
 
 
 class WordAscent(Protocol):

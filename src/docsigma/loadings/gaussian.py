@@ -238,16 +238,10 @@ class _GaussianAscent:
         if isinstance(self.optimizer, Adam):
             self.optimizer.ascend(mean, gradient.slope() - mean / prior)
             return
-        softmax = gradient.softmax
-        self.optimizer.ascend(
-            mean,
-            gradient.linear,
-            gradient.rate,
-            curvature if gradient.curvature is None else gradient.curvature,
-            gradient.word_rates,
-            subtract=None if softmax is None else (softmax, gradient.scale),
-            precision=1 / prior,
-        )
+        more: dict[str, Any] = {"precision": 1 / prior}
+        if gradient.curvature is None:
+            more["curvature"] = curvature
+        gradient.proximal_step(self.optimizer, mean, **more)
 
     def state(self) -> dict[str, Tensor]:
         """Return what a checkpoint must hold."""

@@ -106,16 +106,9 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         raise NotImplementedError
 
     def transform(self, X: CountsLike) -> NDArray[Any]:
-        """Embed documents: their means, or means and variances (see `output`).
+        """Embed documents, given by their word counts.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or Counts of shape (n_documents, n_features)
-            Word counts.
-
-        Returns
-        -------
-        array of shape (n_documents, n_components) or (n_documents, 2 n_components)
+        A row of the result holds K means, or K means and K variances (see `output`).
         """
         if self.output == "mean":
             return self._means(X)

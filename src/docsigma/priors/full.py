@@ -32,11 +32,8 @@ class LearnedFullPrior(LearnedPrior):
 
     Parameters
     ----------
-    precision : float, default=10.0
-        :math:`\lambda`, the inverse of the mean variance.
-    pseudo_documents : float, default=100.0
-        What the hyper-prior is worth. A corpus of fewer documents stays near the
-        isotropic prior.
+    precision, pseudo_documents : float, default=10.0 and 100.0
+        As for :class:`LearnedDiagonalPrior`.
 
     Attributes
     ----------

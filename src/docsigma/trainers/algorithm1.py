@@ -84,13 +84,10 @@ class Algorithm1Trainer(Trainer):
                     f"{part!r} learns from unseen ones: give what it would learn, or "
                     'use solver="fast"'
                 )
-        self.counts = counts
-        self.posterior = posterior
+        self.counts, self.posterior = counts, posterior
         self.parts: Parts = parts
-        self.loadings = loadings
-        self.bias = bias
-        self.n_draws = n_draws
-        self.chunk = chunk
+        self.loadings, self.bias = loadings, bias
+        self.n_draws, self.chunk = n_draws, chunk
         self.prior = parts.prior.tensors(loadings.shape[1], loadings)
         self.ascent = parts.loadings.full_ascent(loadings, learning_rate)
         self._bias_ascent = Adam(bias, learning_rate) if learn_bias else None

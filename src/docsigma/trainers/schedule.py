@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from docsigma.counts.sorted_counts import SortedCounts
     from docsigma.trainers.settings import MinibatchSettings
 
 
-@dataclass(frozen=True)
-class Stage:
-    """Passes over the corpus with the commonest words only; the rest is one word.
+class Stage(NamedTuple):
+    """Passes over the corpus with the commonest words only; the rest is one word."""
 
-    Attributes
-    ----------
-    n_words : int
-        Words with loadings of their own.
-    n_passes : int
-        Passes.
-    rates : tuple of two floats
-        Learning rate of T at the beginning and at the end; a cosine between.
-    """
-
-    n_words: int
+    n_words: int  # words with loadings of their own
     n_passes: int
-    rates: tuple[float, float]
+    rates: tuple[float, float]  # of T at the beginning and the end; a cosine between
 
     def rate(self, done: float) -> float:
         """Return the learning rate after a part `done` of the stage."""

@@ -19,22 +19,16 @@ from docsigma.counts._base import BLOCK
 class MinibatchSettings:
     """How the minibatch and the stream trainer step, on every corpus."""
 
-    # Passes over a corpus of `small` documents or more.
-    passes: int = 11
+    passes: int = 11  # over a corpus of `small` documents or more
     # Fewer documents get more passes, by the square root of what is missing ...
     small: int = 10_000
-    # ... up to this many.
-    most_passes: int = 100
-    # Learning rate of T at the start.
-    rate: float = 0.04
-    # Components beyond which steps get smaller and passes more.
-    large: int = 100
+    most_passes: int = 100  # ... up to this many.
+    rate: float = 0.04  # of T at the start
+    large: int = 100  # components beyond which steps get smaller and passes more
     # A small corpus has ten batches to a pass, of this many documents at the least.
     least_batch: int = 32
-    # Documents that the start is made from.
-    sample: int = 20_000
-    # Documents in a block of a sparse pass over counts on disk.
-    block: int = BLOCK
+    sample: int = 20_000  # documents that the start is made from
+    block: int = BLOCK  # documents of a sparse pass over counts on disk
     # Extra directions of the start's randomised decomposition, without which the last
     # ones are wrong: 0.6 % of the bound of the synthetic corpus with K 5; with K 50
     # nothing.
@@ -45,7 +39,7 @@ class MinibatchSettings:
     # A smaller corpus has a smaller ridge, or it would start, and stay, at T = 0.
     ridge_documents: int = 5000
     # Part of a Newton step that posteriors go.
-    damping: float = 0.4
+    damping: float = 0.5
     # Longest step of a posterior's mean, in standard deviations of the prior. Without
     # it Switchboard and 20 Newsgroups lose 5 and 8 %.
     reach: float = 2.0

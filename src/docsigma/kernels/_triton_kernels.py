@@ -1,4 +1,4 @@
-"""The Triton kernels behind `docsigma.kernels.fused`.
+"""The Triton kernels of `docsigma.kernels.fused`.
 
 A matrix of width K lies in memory rounded to 16 bits, its rows padded to a multiple of
 128 and its columns to ``C0 + C1 + C2``: tiles must be powers of two wide, and three of
@@ -37,7 +37,7 @@ def _constant(value: float) -> Any:
 LOG2_E = _constant(math.log2(math.e))
 LN_2 = _constant(math.log(2))
 # Exponentials are taken this far above their reference, so that float16 keeps the
-# relative precision of TF32 down to 2**-28 of the most probable word.
+# relative rounding of TF32 down to 2**-28 of the most probable word.
 LIFT = _constant(14.0)
 # Finite, so that a tile of words of probability zero gives 0 and not NaN.
 LOWEST = _constant(-1e30)

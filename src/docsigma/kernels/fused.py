@@ -109,16 +109,18 @@ def fused_moments(
     # torch gives device_of no types.
     with torch.cuda.device_of(points):  # type: ignore[no-untyped-call]
         w = _round(points)
-        moments, shift, weights_largest = _sweep_words(
+        moments, shift, weights_largest = _pass_over_words(
             w, prepared, points, first, second, weights
         )
         if shift is None:
             return moments
-        gradients = _sweep_points(w, prepared, shift, weights_largest, loadings.shape)
+        gradients = _pass_over_points(
+            w, prepared, shift, weights_largest, loadings.shape
+        )
     return SoftmaxMoments(moments.lse, moments.first, moments.second, *gradients)
 
 
-def _sweep_words(
+def _pass_over_words(
     w: PreparedLoadings,
     words: PreparedLoadings,
     points: Tensor,
@@ -198,7 +200,7 @@ def _sizes(tiling: Tiling, n_components: int) -> dict[str, int]:
     return sizes | {"num_warps": tiling.warps, "num_stages": tiling.stages}
 
 
-def _sweep_points(
+def _pass_over_points(
     w: PreparedLoadings,
     words: PreparedLoadings,
     shift: Tensor,

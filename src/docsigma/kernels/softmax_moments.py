@@ -100,7 +100,7 @@ def softmax_moments(
     workspace: Workspace | None = None,
     sizes: TileSizes | None = None,
 ) -> SoftmaxMoments:
-    r"""Log-sum-exp of ``bias + loadings @ w`` and its derivatives, in one sweep.
+    r"""Log-sum-exp of ``bias + loadings @ w`` and its derivatives, in one pass.
 
     The logits :math:`L = m + W T^\top` exist only for a tile of words or a block of
     points; no array of size n x V is kept. On a CPU the words go by in tiles

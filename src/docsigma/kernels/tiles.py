@@ -60,7 +60,7 @@ def tiled_moments(
     workspace: Workspace,
     sizes: TileSizes,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor]:
-    """Sweep the words once; return lse, first, second, gradient and usable.
+    """Pass over the words once; return lse, first, second, gradient and usable.
 
     `first` and `second` are empty unless asked for. The last column of the gradient
     (V, K + 1) is of the bias. `usable` (n,) says whether the exponentials of a point
@@ -158,7 +158,7 @@ def _rows_of_words(
     workspace: Workspace,
     sizes: TileSizes,
 ) -> tuple[Tensor, Tensor]:
-    """Sweep the words for a few points; return the sums, a row per point."""
+    """Pass over the words for a few points; return the sums, a row per point."""
     n, k = len(extended), extended.shape[1] - 2
     sums = extended.new_zeros(n, columns.shape[1])
     sums_of_squares = extended.new_zeros(n, k if second else 0)

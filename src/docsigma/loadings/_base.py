@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from docsigma._base import Part
 from docsigma.kernels import SoftmaxWords, softmax_moments
+from docsigma.optimizers import Optimizer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,17 +95,11 @@ class WordGradient:
         )
 
 
-class WordAscent(Protocol):
+class WordAscent(Optimizer, Protocol):
     """Moves the loadings, and remembers what its optimiser needs."""
 
     def ascend(self, loadings: Tensor, gradient: WordGradient) -> None:
         """Move the first rows of `loadings` in place, as many as the gradient has."""
-
-    def state(self) -> dict[str, Tensor]:
-        """Return what a checkpoint must hold."""
-
-    def restore(self, state: dict[str, Tensor]) -> None:
-        """Restore the state that :meth:`state` returned."""
 
 
 class Loadings(Part):

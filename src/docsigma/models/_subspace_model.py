@@ -320,8 +320,8 @@ class SubspaceModel(CountModel):
     def keep_words(self) -> Self:
         """Keep what inference makes of the words, for many calls of a few documents.
 
-        It takes the memory of three copies of the loadings or so, and is made anew when
-        the model has learned on. Threads may then embed at once.
+        It takes the memory of three copies of the loadings or so, and is rebuilt
+        after the model has been trained further. Threads may then embed at once.
 
         Returns
         -------

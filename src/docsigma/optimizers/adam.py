@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import torch
 from torch import Tensor
 from torch.optim.adam import adam
+
+
+class Optimizer(Protocol):
+    """What a checkpoint asks of an optimizer."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what a checkpoint must hold."""
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Restore the state that :meth:`state` returned."""
 
 
 class Moments:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from docsigma.covariances import Gaussians
     from docsigma.kernels import CountTensor
+    from docsigma.optimizers import Optimizer
 
 
 class PassSums(NamedTuple):
@@ -51,21 +52,18 @@ class StopRule:
     Attributes
     ----------
     window : int
-        Passes in a window.
-    least : int
-        Passes before which training does not end.
+        Passes in a window; training does not end before two are over.
     kl_growth : float or None
         Training goes on while the KL of a window grows by more than this part: at a
         saddle, T near zero, the bound stands still before it climbs.
     """
 
     window: int
-    least: int
     kl_growth: float | None = None
 
     def met(self, history: list[Epoch], tol: float) -> bool:
         """Whether the bound grows by less than `tol` of itself per pass."""
-        if tol <= 0 or len(history) < max(self.least, 2 * self.window):
+        if tol <= 0 or len(history) < 2 * self.window:
             return False
         latest = history[-self.window :]
         before = history[-2 * self.window : -self.window]
@@ -76,16 +74,6 @@ class StopRule:
             if kl - sum(epoch.kl for epoch in before) > self.kl_growth * kl:
                 return False
         return growth <= tol * abs(bound) * self.window
-
-
-class Optimizer(Protocol):
-    """What a checkpoint asks of an optimizer."""
-
-    def state(self) -> dict[str, Tensor]:
-        """Return what a checkpoint must hold."""
-
-    def restore(self, state: dict[str, Tensor]) -> None:
-        """Restore the state that :meth:`state` returned."""
 
 
 class Trainer(ABC):

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from docsigma.covariances import DiagonalGaussians, Gaussians, Points
     from docsigma.kernels import CountTensor
     from docsigma.likelihoods import DocumentLikelihood
+    from docsigma.optimizers import Optimizer
     from docsigma.parts import Parts
-    from docsigma.trainers._base import Optimizer
 
 
 SETTINGS = Algorithm1Settings()
@@ -112,8 +112,7 @@ class Algorithm1Trainer(Trainer):
 
     def stop_rule(self) -> StopRule:
         """Return the same rule throughout."""
-        window = SETTINGS.window
-        return StopRule(window, 2 * window, SETTINGS.kl_growth)
+        return StopRule(SETTINGS.window, SETTINGS.kl_growth)
 
     def one_pass(self) -> PassSums:
         """Move every posterior, then the words."""

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from docsigma.counts.sorted_counts import SortedCounts
     from docsigma.covariances import Gaussians
+    from docsigma.optimizers import Optimizer
     from docsigma.parts import Parts
     from docsigma.ranks import Ranks
-    from docsigma.trainers._base import Optimizer
     from docsigma.trainers.schedule import Stage
     from docsigma.trainers.settings import MinibatchSettings
 
@@ -63,7 +63,7 @@ class MinibatchTrainer(Trainer):
     counts : SortedCounts
         The training documents.
     parts : Parts
-        Likelihood, prior, posterior family and loadings; those that learn are moved.
+        Likelihood, prior, covariance family and loadings; those that learn are moved.
     like : Tensor
         Gives dtype and device.
     n_components : int
@@ -170,7 +170,7 @@ class MinibatchTrainer(Trainer):
         window = max(self.settings.window, last.n_passes // 5)
         if done < max(2 * window, last.n_passes // 2):
             return None
-        return StopRule(window, 2 * window)
+        return StopRule(window)
 
     def _make_batch(self, places: NDArray[np.intp], n_words: int) -> Batch:
         """Return documents with the commonest `n_words` words, and all their tokens.

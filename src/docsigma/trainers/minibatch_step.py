@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from docsigma.kernels import CountTensor, SoftmaxMoments
     from docsigma.likelihoods import DocumentLikelihood, LikelihoodTerms
     from docsigma.loadings import Loadings, WordAscent
+    from docsigma.optimizers import Optimizer
     from docsigma.parts import Parts
     from docsigma.priors import PriorTensors
     from docsigma.ranks import Ranks
-    from docsigma.trainers._base import Optimizer
     from docsigma.trainers.settings import MinibatchSettings
 
 

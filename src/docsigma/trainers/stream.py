@@ -39,7 +39,7 @@ class StreamTrainer:
     Parameters
     ----------
     parts : Parts
-        Likelihood, prior, posterior family and loadings.
+        Likelihood, prior, covariance family and loadings.
     like : Tensor
         Gives dtype and device.
     n_features, n_components : int
@@ -98,7 +98,7 @@ class StreamTrainer:
         return log_unigram(self._totals)
 
     def resume(self, model: Model, word_totals: NDArray[np.float64]) -> None:
-        """Go on from a model whose documents are gone, but for these sums of counts."""
+        """Go on from a model, with the sums of the counts that it was trained on."""
         self._table.loadings.copy_(model.loadings)
         self._table.bias[:-1] = model.bias
         if model.words is not None:

@@ -137,7 +137,8 @@ def test_the_bound_of_a_pass_is_the_bound_of_the_whole_model(
 def test_the_linear_half_of_the_gradient_is_kept_as_posteriors_move(counts):
     training = part_way(counts, 50)
     step = MinibatchStep(
-        training.table.prefix(50),
+        training.table,
+        50,
         training.parts,
         training.prior,
         training.q,

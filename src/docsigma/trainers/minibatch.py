@@ -315,7 +315,8 @@ class MinibatchTrainer(Trainer):
             counts = self.counts.batch(self.dealt.first, self.counts.n_features)
             totals = totals - CountTensor(counts, self._like).word_totals()
         step = MinibatchStep(
-            self.table.prefix(n_words),
+            self.table,
+            n_words,
             self.parts,
             self.prior,
             self.q,

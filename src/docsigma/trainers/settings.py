@@ -73,8 +73,8 @@ class MinibatchSettings:
     # `partial_fit`: passes over the words for the posteriors of a batch. With 2 the
     # bound loses up to 0.1 %, with 8 it gains nothing.
     stream_passes: int = 4
-    # Steps until the rate of `partial_fit` has fallen to the root of a half. Of 60 steps
-    # a constant rate learns up to 1 % more, of 250 less.
+    # Steps until the rate of `partial_fit` has fallen to the root of a half. In 60 steps
+    # a constant rate gains up to 1 %, in 250 it loses that; 25 and 100 lie between.
     stream_slowing: float = 50
 
     def n_passes(self, n_documents: int, n_components: int) -> int:

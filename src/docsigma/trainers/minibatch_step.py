@@ -98,9 +98,9 @@ class MinibatchStep:
     r"""One pass of :class:`~docsigma.trainers.minibatch.MinibatchTrainer`.
 
     It moves the first `n_words` of `table` and the posteriors `q` of this process's
-    documents in place. `documents` are all of these, once. Of the whole corpus, `totals`
-    are the tokens of each word, `documents_with` the documents that have it, and
-    `n_tokens` all tokens. `log_shares` says how the words that one stands for share its
+    documents in place. `documents` are all of these, once. Of the whole corpus,
+    `totals` are the tokens of each word, `documents_with` the documents that have it,
+    and `n_tokens` all tokens. `log_shares` says how the words that one stands for share its
     probability. `bound` and `kl` are sums over the documents visited so far;
     `linear_gradient` is :math:`X^\top\nu` of all documents here: summed over the
     `ranks`, the linear half of

@@ -73,8 +73,8 @@ class MinibatchSettings:
     # `partial_fit`: passes over the words for the posteriors of a batch. With 2 the
     # bound loses up to 0.1 %, with 8 it gains nothing.
     stream_passes: int = 4
-    # Steps until the rate of `partial_fit` has fallen to the root of a half. In 60 steps
-    # a constant rate gains up to 1 %, in 250 it loses that; 25 and 100 lie between.
+    # Steps until the rate of `partial_fit` has fallen to the root of a half. In 60
+    # steps a constant rate gains up to 1 %, in 250 it loses that.
     stream_slowing: float = 50
 
     def n_passes(self, n_documents: int, n_components: int) -> int:
@@ -94,12 +94,14 @@ class MinibatchSettings:
 
 @dataclass(frozen=True)
 class Algorithm1Settings:
-    """How Algorithm 1 steps where nothing else is asked for: as the paper has it."""
+    """How Algorithm 1 steps where nothing else is asked for: as the paper has it.
+
+    The start is a saddle, T near zero, where the bound stands still before it climbs:
+    hence wide windows of the stop rule, and training that goes on while the KL grows,
+    which it does as T leaves the saddle (`results/early-stopping.md`).
+    """
 
     passes: int = 1000
     learning_rate: float = 0.01
-    # The start is a saddle, T near zero, where the bound stands still before it climbs:
-    # hence wide windows, of which two must be over, and training that goes on while the
-    # KL, which grows as T leaves the saddle, grows by more than this part.
     window: int = 50
     kl_growth: float = 0.01

@@ -100,14 +100,13 @@ class MinibatchStep:
     It moves the first `n_words` of `table` and the posteriors `q` of this process's
     documents in place. `documents` are all of these, once. Of the whole corpus,
     `totals` are the tokens of each word, `documents_with` the documents that have it,
-    and `n_tokens` all tokens. `log_shares` says how the words that one stands for share its
-    probability. `bound` and `kl` are sums over the documents visited so far;
+    and `n_tokens` all tokens. `log_shares` says how the words that one stands for share
+    its probability. `bound` and `kl` are sums over the documents visited so far;
     `linear_gradient` is :math:`X^\top\nu` of all documents here: summed over the
-    `ranks`, the linear half of
-    T's gradient for a linear likelihood, and most of it for others. `effective_tokens`
-    are those of each document's last visit, moved in place too: with them as weights
-    one evaluation of the words gives everything, though effective counts follow from
-    it.
+    `ranks`, the linear half of T's gradient for a linear likelihood, and most of it for
+    others. `effective_tokens` are those of each document's last visit, moved in place
+    too: with them as weights one evaluation of the words gives everything, though
+    effective counts follow from it.
     """
 
     def __init__(

@@ -98,7 +98,7 @@ class Algorithm1Settings:
 
     The start is a saddle, T near zero, where the bound stands still before it climbs:
     hence wide windows of the stop rule, and training that goes on while the KL grows,
-    which it does as T leaves the saddle (`results/early-stopping.md`).
+    which it does as T leaves the saddle (`docsigma reproduce convergence` shows it).
     """
 
     passes: int = 1000

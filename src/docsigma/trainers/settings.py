@@ -2,9 +2,9 @@
 
 `benchmarks/training_settings.py` compares the values on held-out training documents of
 four corpora; what it found is in `benchmarks/results/training-settings.json`. Removed,
-because the bound was the same to 0.1 % or better without: a clip in the start, its own
-scale, a damping that changes, steps of T shorter than Newton's, a
-rate of its own for the end of the first stage, and a slower learning of the prior.
+because the bound was the same to 0.1 % or better without: a clip of the start and a
+scale of its own, a damping that changes from pass to pass, steps of T shorter than
+Newton's, and a rate of its own at the end of the first stage.
 """
 
 from __future__ import annotations

@@ -26,6 +26,34 @@ class LikelihoodTerms(NamedTuple):
     counts: CountTensor  # the effective counts: the gradient in the words
 
 
+class Likelihood(Part):
+    r"""How counts come about, given the probabilities of the words.
+
+    A kind is two formulas in the log probabilities :math:`\log\theta_i` of the words
+    that occur. Its value must be increasing, and convex or linear, in them: then what
+    it gives at expected logits and an upper bound of the log-sum-exp is a lower bound
+    of its expectation. It need not be concave in w.
+    """
+
+    # Whether the effective counts are the counts, whatever w is: then the expected
+    # value needs the mean of w only, and trainers keep X^T E[w] exactly.
+    linear: ClassVar[bool] = False
+
+    @abstractmethod
+    def log_prob(self, counts: CountTensor, log_theta: Tensor) -> Tensor:
+        """Return the log likelihood per document, float64."""
+
+    @abstractmethod
+    def effective_counts(self, counts: CountTensor, log_theta: Tensor) -> Tensor:
+        """Return the derivative in each log probability, of shape (nnz,)."""
+
+    def bind(
+        self, counts: CountTensor, loadings: Tensor, bias: Tensor
+    ) -> DocumentLikelihood:
+        """Return the likelihood of some documents under fixed words."""
+        return DocumentLikelihood(self, counts, loadings, bias)
+
+
 class DocumentLikelihood:
     """The likelihood of some documents, as a function of their embeddings."""
 
@@ -67,37 +95,3 @@ class DocumentLikelihood:
         """Return the log probabilities of the words that occur, of shape (nnz,)."""
         logits = self.counts.logits(points, self.loadings, self.bias)
         return logits - lse.to(logits)[self.counts.rows_of_values()]
-
-
-class Likelihood(Part):
-    r"""How counts come about, given the probabilities of the words.
-
-    A kind is two formulas in the log probabilities :math:`\log\theta_i` of the words
-    that occur. Its value must be increasing, and convex or linear, in them: then what
-    it gives at expected logits and an upper bound of the log-sum-exp is a lower bound
-    of its expectation. It need not be concave in w.
-    """
-
-    # Whether the effective counts are the counts, whatever w is: then the expected
-    # value needs the mean of w only, and trainers keep X^T E[w] exactly.
-    linear: ClassVar[bool] = False
-    # What :meth:`bind` makes.
-    bound: ClassVar[type[DocumentLikelihood]] = DocumentLikelihood
-
-    @abstractmethod
-    def log_prob(self, counts: CountTensor, log_theta: Tensor) -> Tensor:
-        """Return the log likelihood per document, float64."""
-
-    @abstractmethod
-    def effective_counts(self, counts: CountTensor, log_theta: Tensor) -> Tensor:
-        """Return the derivative in each log probability, of shape (nnz,)."""
-
-    def bind(
-        self, counts: CountTensor, loadings: Tensor, bias: Tensor
-    ) -> DocumentLikelihood:
-        """Return the likelihood of some documents under fixed words.
-
-        For a linear one `bias` may be longer than the counts are wide by one: the last
-        entry is the logit of all words that have no column, which have no loadings.
-        """
-        return self.bound(self, counts, loadings, bias)

@@ -14,13 +14,53 @@ if TYPE_CHECKING:
     from docsigma.kernels import CountTensor
 
 
+class Multinomial(Likelihood):
+    r"""The paper's likelihood, linear in the logits and in the log-sum-exp.
+
+    .. math::
+        \log p(x|w) = x\cdot\log\theta
+        = x\cdot m + (xT)\cdot w - N \log\sum_j e^{m_j + t_j w}
+
+    (its multinomial coefficient left out, as that of a sequence of tokens).
+
+    Examples
+    --------
+    >>> Multinomial().linear
+    True
+    """
+
+    linear: ClassVar[bool] = True
+
+    def log_prob(self, counts: CountTensor, log_theta: Tensor) -> Tensor:
+        """Return the log likelihood per document, float64."""
+        sums = torch.zeros_like(counts.n_tokens, dtype=torch.float64)
+        terms = (counts.values * log_theta).double()
+        return sums.index_add_(0, counts.rows_of_values(), terms)
+
+    def effective_counts(self, counts: CountTensor, log_theta: Tensor) -> Tensor:  # noqa: ARG002
+        """Return the counts themselves."""
+        return counts.values
+
+    def bind(
+        self, counts: CountTensor, loadings: Tensor, bias: Tensor
+    ) -> DocumentLikelihood:
+        """Return the likelihood of some documents under fixed words.
+
+        `bias` may be longer than the counts are wide by one: the last entry is the
+        logit of all words that have no column, which have no loadings.
+        """
+        return _LinearLikelihood(self, counts, loadings, bias)
+
+
 class _LinearLikelihood(DocumentLikelihood):
     """Both linear products are made once, for all points."""
 
     def __init__(
         self, kind: Likelihood, counts: CountTensor, loadings: Tensor, bias: Tensor
     ) -> None:
-        super().__init__(kind, counts, loadings, bias)
+        self.kind, self.counts = kind, counts
+        self.loadings, self.bias = loadings, bias
+        self.projected = counts.project(loadings)
         self.score = counts.score(bias[: len(loadings)]).double()
         if len(bias) > len(loadings):
             folded = (counts.n_tokens - counts.known_tokens) * bias[-1]
@@ -49,32 +89,3 @@ class _LinearLikelihood(DocumentLikelihood):
         some.counts = self.counts.select(rows)
         some.projected, some.score = self.projected[rows], self.score[rows]
         return some
-
-
-class Multinomial(Likelihood):
-    r"""The paper's likelihood, linear in the logits and in the log-sum-exp.
-
-    .. math::
-        \log p(x|w) = x\cdot\log\theta
-        = x\cdot m + (xT)\cdot w - N \log\sum_j e^{m_j + t_j w}
-
-    (its multinomial coefficient left out, as that of a sequence of tokens).
-
-    Examples
-    --------
-    >>> Multinomial().linear
-    True
-    """
-
-    linear: ClassVar[bool] = True
-    bound: ClassVar[type[DocumentLikelihood]] = _LinearLikelihood
-
-    def log_prob(self, counts: CountTensor, log_theta: Tensor) -> Tensor:
-        """Return the log likelihood per document, float64."""
-        sums = torch.zeros_like(counts.n_tokens, dtype=torch.float64)
-        terms = (counts.values * log_theta).double()
-        return sums.index_add_(0, counts.rows_of_values(), terms)
-
-    def effective_counts(self, counts: CountTensor, log_theta: Tensor) -> Tensor:  # noqa: ARG002
-        """Return the counts themselves."""
-        return counts.values

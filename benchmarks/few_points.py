@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments, tiles
+from docsigma.kernels import SoftmaxWords, TileSizes, Workspace, softmax_moments
 from docsigma.metrics.environment import environment
 
 if TYPE_CHECKING:
@@ -46,8 +46,10 @@ def measure(n: int, v: int, k: int, repeats: int) -> dict[str, Any]:
 
     def one(words: SoftmaxWords, most: int) -> Callable[[], object]:
         def run() -> object:
-            tiles.FEW_POINTS = most
-            return softmax_moments(points, words, first=True, workspace=workspace)
+            sizes = TileSizes(few_points=most)
+            return softmax_moments(
+                points, words, first=True, workspace=workspace, sizes=sizes
+            )
 
         return run
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Part(BaseEstimator):
-    """A likelihood, a prior, a posterior family or a treatment of the loadings.
+    """A likelihood, a prior, a covariance family or a treatment of the loadings.
 
     Its constructor's arguments are scikit-learn parameters, so that ``clone``,
     ``set_params`` and ``prior__precision`` in a grid search work. What a part learns

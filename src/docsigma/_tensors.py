@@ -16,7 +16,6 @@ from docsigma.exceptions import InputError
 
 # Names that the format has for numpy's kinds of numbers; the size in bits follows.
 LETTERS = {"f": "F", "i": "I", "u": "U"}
-ALIGNMENT = 8  # bytes, of the data; the header is padded with spaces
 
 
 def write_tensors(
@@ -58,7 +57,8 @@ def _encode(
             "data_offsets": (start, end),
         }
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % ALIGNMENT)
+    # The data start at a multiple of eight bytes.
+    text += b" " * (-len(text) % 8)
     data = [plain[name].data for name in names]
     return [len(text).to_bytes(8, "little"), text, *data]
 

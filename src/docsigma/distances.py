@@ -2,7 +2,7 @@ r"""How far Gaussians are from each other.
 
 A function returns a matrix, all documents of `a` by all of `b`; that of the same name
 with ``pairwise_`` before it returns one number per pair of rows. Covariances may be
-diagonal, full or low-rank, and those of `a` of another form than those of `b`.
+diagonal or full, and those of `a` of another form than those of `b`.
 """
 
 from __future__ import annotations

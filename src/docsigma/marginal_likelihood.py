@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 # Points whose logits one call of the kernel makes.
 CHUNK_POINTS = 16384
-# Newton steps for the shifts of a document's logits; each brings them most of the way.
-TILT_STEPS = 4
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ def tilted_value(chunk: _Chunk, points: Tensor, lse: Tensor) -> Tensor:
     # Where the document's own count is met: beyond it no shift pays.
     most = torch.log1p(effective / (tokens * mass).clamp(min=1e-300))
     shift = torch.minimum(spread * effective, most)
-    for _ in range(TILT_STEPS):
+    for _ in range(4):
         whole = 1 + sums(mass * torch.expm1(shift))
         expected = mass * shift.exp() / whole[rows] * tokens
         slope = effective - expected - shift / spread
@@ -123,41 +122,33 @@ def tilted_value(chunk: _Chunk, points: Tensor, lse: Tensor) -> Tensor:
 Draw = Callable[[int], "Tensor"]
 
 
-def _monte_carlo(chunk: _Chunk, n_draws: int, draw: Draw) -> MarginalLikelihood:
+def _monte_carlo(
+    chunk: _Chunk, n_draws: int, draw: Draw, *, predictive: bool = False
+) -> MarginalLikelihood:
     half = draw((n_draws + 1) // 2)
     opposite = half[:, : n_draws // 2].neg()
     points = chunk.q.points(torch.cat([half, opposite], dim=1))
     lse = chunk.lse(points)
     tokens = chunk.likelihood.counts.n_tokens.double()[:, None]
-    if chunk.model.likelihood.linear:
+    if chunk.model.likelihood.linear and not predictive:
         # The linear half is exact at the mean: only the log-sum-exp has noise.
         bound = chunk.bound(chunk.likelihood.value(chunk.q.mean, lse.mean(dim=1)))
         noisy = tokens * lse
     else:
-        noisy = chunk.likelihood.values(points, lse)
+        if predictive:
+            draws = zip(points.unbind(dim=1), lse.unbind(dim=1), strict=True)
+            noisy = torch.stack([tilted_value(chunk, *one) for one in draws], dim=1)
+        else:
+            noisy = chunk.likelihood.values(points, lse)
         bound = chunk.bound(noisy.mean(dim=1))
-    return MarginalLikelihood(bound, _error(noisy, half.shape[1]))
-
-
-def _error(values: Tensor, n_first: int) -> Tensor:
-    """Return the standard error of means over antithetic draws."""
     # A draw and its opposite are not independent: the error is that of their means.
-    n_pairs = values.shape[1] - n_first
-    pairs = 0.5 * (values[:, :n_pairs] + values[:, n_first:])
+    n_first = half.shape[1]
+    n_pairs = n_draws - n_first
+    pairs = 0.5 * (noisy[:, :n_pairs] + noisy[:, n_first:])
+    error = torch.full_like(bound, math.nan)
     if n_pairs > 1:
-        return pairs.std(dim=1) / math.sqrt(n_pairs)
-    return torch.full_like(values[:, 0], math.nan)
-
-
-def _predictive(chunk: _Chunk, n_draws: int, draw: Draw) -> MarginalLikelihood:
-    half = draw((n_draws + 1) // 2)
-    points = chunk.q.points(torch.cat([half, -half[:, : n_draws // 2]], dim=1))
-    lse = chunk.lse(points)
-    found = [tilted_value(chunk, points[:, r], lse[:, r]) for r in range(n_draws)]
-    values = torch.stack(found, dim=1)
-    return MarginalLikelihood(
-        chunk.bound(values.mean(dim=1)), _error(values, half.shape[1])
-    )
+        error = pairs.std(dim=1) / math.sqrt(n_pairs)
+    return MarginalLikelihood(bound, error)
 
 
 def _jensen(chunk: _Chunk, n_draws: int, draw: Draw) -> MarginalLikelihood:  # noqa: ARG001
@@ -192,12 +183,12 @@ def _importance(chunk: _Chunk, n_draws: int, draw: Draw) -> MarginalLikelihood:
     return MarginalLikelihood(value, error)
 
 
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, Callable[[_Chunk, int, Draw], MarginalLikelihood]] = {
     "monte_carlo": _monte_carlo,
     "jensen": _jensen,
     "authors": _authors,
     "importance": _importance,
-    "predictive": _predictive,
+    "predictive": partial(_monte_carlo, predictive=True),
 }
 ESTIMATORS = tuple(_FUNCTIONS)
 

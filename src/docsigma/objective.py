@@ -122,7 +122,7 @@ def moments_over_loadings(
     up to the constant :math:`s`, the second moment of w, which keeps m what it is
     without variances. It is the plain primitive with the inputs :math:`[w, w^2 - s]`
     and the loadings :math:`[M, S^2/2]`. Returned are its value and its gradients in
-    w, M and m. ``second - first**2`` is the diagonal of its curvature in w, but for
+    w, M and m. ``second - first**2`` is the diagonal of its curvature in w, except for
     how the probabilities move with :math:`S^2 w^2`.
     """
     k = points.shape[1]

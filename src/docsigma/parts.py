@@ -88,7 +88,7 @@ def under(prefix: str, named: Mapping[str, Value]) -> dict[str, Value]:
 
 @dataclass(frozen=True)
 class Parts:
-    """Likelihood, prior, posterior family and loadings of one model.
+    """Likelihood, prior, covariance family and loadings of one model.
 
     Attributes
     ----------

@@ -24,9 +24,6 @@ from docsigma._tensors import read_tensors, write_tensors
 from docsigma.exceptions import InputError
 
 SCHEMA_VERSION = 1
-# Checkpoints are for the version that wrote them: their random numbers and arrays are
-# those of its trainers.
-CHECKPOINT_VERSION = 2
 CONFIG, TENSORS, VOCABULARY = "config.json", "model.safetensors", "vocabulary.json"
 CARD = "README.md"
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -68,14 +65,12 @@ def _load_json(path: Path) -> dict[str, Any]:
     return read_json_object(path, f"the model folder {path.parent} has no {path.name}")
 
 
-def _check_schema(
-    source: Path, config: Mapping[str, Any], expected: int = SCHEMA_VERSION
-) -> None:
+def _check_schema(source: Path, config: Mapping[str, Any]) -> None:
     version = config.get("schema_version")
-    if version != expected:
+    if version != SCHEMA_VERSION:
         raise InputError(
             f"{source} has schema version {version}, this docsigma ({_version()}) "
-            f"reads version {expected}"
+            f"reads version {SCHEMA_VERSION}"
         )
 
 
@@ -144,7 +139,7 @@ def write_checkpoint(
     path: str | os.PathLike[str], config: Mapping[str, Any], arrays: Arrays
 ) -> None:
     """Write a checkpoint, whole or not at all."""
-    full = {"schema_version": CHECKPOINT_VERSION, **config}
+    full = {"schema_version": SCHEMA_VERSION, **config}
     write_tensors(path, arrays, {"kind": "checkpoint", "config": json.dumps(full)})
 
 
@@ -159,5 +154,5 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Array
         raise InputError(
             f"{path} is damaged: its configuration is unreadable"
         ) from error
-    _check_schema(Path(path), config, CHECKPOINT_VERSION)
+    _check_schema(Path(path), config)
     return config, arrays

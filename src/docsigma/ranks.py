@@ -13,10 +13,6 @@ from torch import Tensor
 
 from docsigma.exceptions import InputError
 
-# How long a process waits for the others: a machine that is lost without a word ends
-# the training after this.
-PATIENCE = timedelta(minutes=10)
-
 
 @dataclass(frozen=True)
 class Ranks:
@@ -60,8 +56,10 @@ class Ranks:
             if torch.cuda.is_available():
                 torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
                 backend = "cpu:gloo,cuda:nccl"
+            # A machine that is lost without a word ends the training after this.
+            patience = timedelta(minutes=10)
             with _told():
-                distributed.init_process_group(backend, timeout=PATIENCE)
+                distributed.init_process_group(backend, timeout=patience)
         return cls(distributed.get_rank(), distributed.get_world_size())
 
     def leave(self) -> None:

@@ -16,7 +16,7 @@ from docsigma.kernels import (
     softmax_moments,
     tiles,
 )
-from docsigma.kernels.softmax_moments import BLOCK_BYTES, _blocked
+from docsigma.kernels.softmax_moments import _blocked
 from toy import random_words
 
 NAMES = ("lse", "first", "second", "loading_gradient", "bias_gradient")
@@ -27,7 +27,7 @@ problem = partial(random_words, n=50)
 
 def blocked(points, loadings, bias, weights):
     words = SoftmaxWords(loadings, bias)
-    return _blocked(points, words, True, True, weights, BLOCK_BYTES)
+    return _blocked(points, words, True, True, weights)
 
 
 def agree(got, expected, **tolerance):
@@ -151,7 +151,7 @@ def test_a_workspace_keeps_its_memory_until_more_is_asked_for():
     assert workspace.take(2, 3, like.float()).dtype == torch.float32
 
 
-@pytest.mark.parametrize("n", [1, tiles.FEW_POINTS, tiles.FEW_POINTS + 1])
+@pytest.mark.parametrize("n", [1, TileSizes().few_points, TileSizes().few_points + 1])
 @pytest.mark.parametrize("second", [False, True])
 def test_few_points_and_many_have_the_same_moments(n, second):
     source = torch.Generator().manual_seed(n)

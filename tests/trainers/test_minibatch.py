@@ -137,7 +137,8 @@ def test_the_bound_of_a_pass_is_the_bound_of_the_whole_model(
 def test_the_linear_half_of_the_gradient_is_kept_as_posteriors_move(counts):
     training = part_way(counts, 50)
     step = MinibatchStep(
-        training.table.prefix(50),
+        training.table,
+        50,
         training.parts,
         training.prior,
         training.q,
@@ -154,7 +155,7 @@ def test_the_linear_half_of_the_gradient_is_kept_as_posteriors_move(counts):
     for batch in (0, 2):
         n = len(training.dealt.parts[batch])
         noise = torch.zeros(n, K, dtype=torch.float64)
-        step.visit(training.batch(batch, 50), noise, 0.5, 0.01, curved=True)
+        step.visit(training.batch(batch, 50), noise, 0.01, curved=True)
     x = torch.from_numpy(counts.toarray()[:, training.counts.order])
     expected = x.t() @ training.q.mean
     torch.testing.assert_close(step.linear_gradient, expected, rtol=0, atol=1e-9)

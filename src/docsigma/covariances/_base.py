@@ -1,4 +1,4 @@
-"""The contract of a family of posteriors, and of the posteriors it makes."""
+"""The contract of a covariance family, and of the Gaussians it makes."""
 
 from __future__ import annotations
 

@@ -80,15 +80,12 @@ class Points(Gaussians):
         """Return these points with the mean of both curvatures."""
         return Points(self.mean, 0.5 * (self.precision + other.precision))
 
-    def gradients(
-        self,
-        prior: PriorTensors,
-        linear_gradient: Tensor,
-        tokens: Tensor,
-        first: Tensor,
-        noise: Tensor,  # noqa: ARG002
-    ) -> tuple[Tensor]:
-        """Return the gradient of the objective in the points."""
+    def gradients(self, prior: PriorTensors, *terms: Tensor) -> tuple[Tensor]:
+        """Return the gradient of the objective in the points.
+
+        The terms are those of :meth:`DiagonalGaussians.gradients`.
+        """
+        linear_gradient, tokens, first, _ = terms
         if linear_gradient.ndim == 3:
             linear_gradient, tokens = linear_gradient[:, 0], tokens[:, 0]
         slope = linear_gradient - tokens[:, None] * first.mean(dim=1)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from docsigma.kernels.counts import CountTensor
 from docsigma.kernels.rounding import use_rounding
 from docsigma.kernels.second_moments import second_moments
+from docsigma.kernels.settings import TileSizes
 from docsigma.kernels.softmax_moments import (
     SoftmaxMoments,
     SoftmaxWords,
     softmax_moments,
 )
-from docsigma.kernels.tiles import TileSizes, Workspace
+from docsigma.kernels.tiles import Workspace
 
 __all__ = [
     "CountTensor",

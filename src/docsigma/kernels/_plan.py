@@ -3,46 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
 import torch
 
-# Padded matrices have a multiple of this many rows, and every tile divides it.
-UNIT = 128
-
-
-class Tiling(NamedTuple):
-    """How a kernel works: rows it keeps and streams, and programs on a processor."""
-
-    rows: int
-    tile: int
-    warps: int
-    stages: int
-    resident: int
-
-
-# By the greatest width they serve; the fastest of those tried on an H200. `resident`
-# is what registers and shared memory leave room for.
-FIRST_TILINGS = {
-    64: Tiling(64, 128, 4, 3, 3),
-    128: Tiling(64, 128, 4, 2, 2),
-    224: Tiling(64, 64, 4, 3, 2),
-    256: Tiling(128, 64, 8, 3, 1),
-    400: Tiling(128, 32, 8, 3, 1),
-    448: Tiling(128, 64, 8, 2, 1),
-    512: Tiling(128, 32, 8, 3, 1),
-}
-SECOND_TILINGS = {
-    64: Tiling(64, 128, 4, 3, 2),
-    128: Tiling(64, 64, 4, 3, 2),
-    208: Tiling(128, 64, 8, 3, 1),
-    256: Tiling(128, 64, 8, 2, 1),
-    400: Tiling(128, 32, 8, 3, 1),
-    512: Tiling(128, 32, 8, 2, 1),
-}
-# For GPUs other than data-centre Hopper and Blackwell, which have less shared memory;
-# not measured.
-SMALL_TILINGS = {128: Tiling(64, 32, 4, 2, 1), 512: Tiling(32, 16, 4, 2, 1)}
+from docsigma.kernels.settings import FIRST_TILINGS, SECOND_TILINGS, UNIT, Tiling
 
 
 def power(n: int) -> int:
@@ -83,11 +47,10 @@ def passes(first: bool, second: bool, width: int) -> list[tuple[bool, ...]]:
 @cache
 def tiling(width: int, device: torch.device, second: bool) -> tuple[Tiling, int]:
     """Return the tiling for `width`, and how many programs run at a time."""
-    table, processors = SMALL_TILINGS, 1
+    table = SECOND_TILINGS if second else FIRST_TILINGS
+    processors = 1
     if device.type == "cuda":
         processors = torch.cuda.get_device_properties(device).multi_processor_count
-        if torch.cuda.get_device_capability(device)[0] in (9, 10):
-            table = SECOND_TILINGS if second else FIRST_TILINGS
     chosen = next(entry for widest, entry in table.items() if width <= widest)
     return chosen, chosen.resident * processors
 

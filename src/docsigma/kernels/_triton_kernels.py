@@ -1,4 +1,4 @@
-"""The Triton kernels behind `docsigma.kernels.fused`.
+"""The Triton kernels of `docsigma.kernels.fused`.
 
 A matrix of width K lies in memory rounded to 16 bits, its rows padded to a multiple of
 128 and its columns to ``C0 + C1 + C2``: tiles must be powers of two wide, and three of
@@ -13,6 +13,7 @@ fifth to a quarter longer at K 200 and 400).
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -33,12 +34,11 @@ def _constant(value: float) -> Any:
     return value if triton is None else tl.constexpr(value)
 
 
-LOG2_E = _constant(1.4426950408889634)
-LN_2 = _constant(0.6931471805599453)
+LOG2_E = _constant(math.log2(math.e))
+LN_2 = _constant(math.log(2))
 # Exponentials are taken this far above their reference, so that float16 keeps the
-# relative precision of TF32 down to 2**-28 of the most probable word.
+# relative rounding of TF32 down to 2**-28 of the most probable word.
 LIFT = _constant(14.0)
-LIFTED = _constant(16384.0)
 # Finite, so that a tile of words of probability zero gives 0 and not NaN.
 LOWEST = _constant(-1e30)
 
@@ -341,7 +341,8 @@ def word_kernel(
         points += TILE * WIDTH
         shift += TILE
     base = part.to(tl.int64) * n_rows + block * ROWS
-    unlift = 128.0 / _scale(weights_largest) / LIFTED
+    # Weights were divided by 128, probabilities lifted by 2 ** LIFT = 128 ** 2.
+    unlift = 1.0 / 128.0 / _scale(weights_largest)
     tl.store(bias_gradient + base + tl.arange(0, ROWS), mass * unlift)
     unlift /= _scale(points_largest)
     to = loading_gradient + base * n_components

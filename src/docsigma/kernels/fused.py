@@ -32,31 +32,25 @@ from torch import Tensor
 from docsigma.exceptions import InputError
 from docsigma.kernels import _plan as plan
 from docsigma.kernels import _triton_kernels as kernels
+from docsigma.kernels.settings import MAX_COMPONENTS, UNIT, Tiling
 from docsigma.kernels.softmax_moments import SoftmaxMoments
 
 # float16 has the 10-bit mantissa of TF32 and twice its speed. Powers of two bring every
 # matrix into its range: what underflows is below 2**-30 of the largest element.
 DTYPE = torch.float16
-MAX_COMPONENTS = 512
-ROUND_ROWS = 16
-COMBINE_ROWS = 4
 
 
 @dataclass(frozen=True)
-class _Rounded:
-    """A matrix as the kernels read it: scaled, in 16 bits, padded."""
+class PreparedLoadings:
+    """A matrix as the kernels read it: scaled, in 16 bits, padded.
+
+    That of the words, with their bias and maybe squares, serves many calls.
+    """
 
     values: Tensor
     largest: Tensor
     squares: Tensor | None = None
     bias: Tensor | None = None
-
-
-@dataclass(frozen=True)
-class PreparedLoadings:
-    """Loadings and bias as the kernels read them, for many calls with the same ones."""
-
-    _matrix: _Rounded
 
     @classmethod
     def of(
@@ -65,15 +59,17 @@ class PreparedLoadings:
         """Prepare `loadings` and `bias`, and the squares too if `second`."""
         # torch gives device_of no types.
         with torch.cuda.device_of(loadings):  # type: ignore[no-untyped-call]
-            matrix = _round(loadings, bias=bias, squares=second)
-        return cls(matrix)
+            return _round(loadings, bias=bias, squares=second)
 
 
 def available(like: Tensor) -> bool:
-    """Return whether `fused_moments` can run on `like`'s device, in its dtype."""
+    """Return whether `fused_moments` can run on `like`'s device, in its dtype.
+
+    Tilings were measured on data-centre Hopper only: elsewhere plain torch runs.
+    """
     if kernels.triton is None or not like.is_cuda or like.dtype != torch.float32:
         return False
-    return torch.cuda.get_device_capability(like.device) >= (8, 0)
+    return torch.cuda.get_device_capability(like.device) == (9, 0)
 
 
 def fused_moments(
@@ -108,24 +104,25 @@ def fused_moments(
         )
     if prepared is None:
         prepared = PreparedLoadings.of(loadings, bias, second=second)
-    words = prepared._matrix
-    if second and words.squares is None:
+    if second and prepared.squares is None:
         raise InputError("`prepared` was made without second=True, got second=True")
     # torch gives device_of no types.
     with torch.cuda.device_of(points):  # type: ignore[no-untyped-call]
         w = _round(points)
-        moments, shift, weights_largest = _sweep_words(
-            w, words, points, first, second, weights
+        moments, shift, weights_largest = _pass_over_words(
+            w, prepared, points, first, second, weights
         )
         if shift is None:
             return moments
-        gradients = _sweep_points(w, words, shift, weights_largest, loadings.shape)
+        gradients = _pass_over_points(
+            w, prepared, shift, weights_largest, loadings.shape
+        )
     return SoftmaxMoments(moments.lse, moments.first, moments.second, *gradients)
 
 
-def _sweep_words(
-    w: _Rounded,
-    words: _Rounded,
+def _pass_over_words(
+    w: PreparedLoadings,
+    words: PreparedLoadings,
     points: Tensor,
     first: bool,
     second: bool,
@@ -168,7 +165,8 @@ def _sweep_words(
     square = points.new_empty(n_points, n_components) if second else nothing
     shift = None if weights is None else points.new_empty(n_rows)
     largest = nothing if weights is None else _largest(weights)
-    kernels.combine_kernel[(n_rows // COMBINE_ROWS,)](
+    rows = 4  # of a program: three sums of up to 512 columns stay in its registers
+    kernels.combine_kernel[(n_rows // rows,)](
         top,
         total,
         first_sums,
@@ -187,7 +185,7 @@ def _sweep_words(
         FIRST=first,
         SECOND=second,
         WEIGHTS=weights is not None,
-        ROWS=COMBINE_ROWS,
+        ROWS=rows,
         COLUMNS=plan.power(n_components),
         WIDTH=width,
     )
@@ -195,16 +193,16 @@ def _sweep_words(
     return moments, shift, largest
 
 
-def _sizes(tiling: plan.Tiling, n_components: int) -> dict[str, int]:
+def _sizes(tiling: Tiling, n_components: int) -> dict[str, int]:
     """Return what a kernel is compiled for."""
     sizes = {"ROWS": tiling.rows, "TILE": tiling.tile}
     sizes |= {f"C{i}": size for i, size in enumerate(plan.chunks(n_components))}
     return sizes | {"num_warps": tiling.warps, "num_stages": tiling.stages}
 
 
-def _sweep_points(
-    w: _Rounded,
-    words: _Rounded,
+def _pass_over_points(
+    w: PreparedLoadings,
+    words: PreparedLoadings,
     shift: Tensor,
     weights_largest: Tensor,
     shape: torch.Size,
@@ -244,15 +242,16 @@ def _sweep_points(
 
 def _round(
     matrix: Tensor, *, bias: Tensor | None = None, squares: bool = False
-) -> _Rounded:
+) -> PreparedLoadings:
     n_rows, n_columns = matrix.shape
     width = sum(plan.chunks(n_columns))
-    rows = -(-n_rows // plan.UNIT) * plan.UNIT
+    rows = -(-n_rows // UNIT) * UNIT
     largest = _largest(matrix)
     values = matrix.new_empty(rows, width, dtype=DTYPE)
     squared = torch.empty_like(values) if squares else None
     padded_bias = None if bias is None else bias.new_empty(rows)
-    kernels.round_kernel[(rows // ROUND_ROWS,)](
+    at_once = 16  # rows of a program
+    kernels.round_kernel[(rows // at_once,)](
         matrix.contiguous(),
         largest,
         values,
@@ -263,11 +262,11 @@ def _round(
         n_columns,
         SQUARES=squares,
         BIAS=bias is not None,
-        ROWS=ROUND_ROWS,
+        ROWS=at_once,
         COLUMNS=plan.power(width),
         WIDTH=width,
     )
-    return _Rounded(values, largest, squared, padded_bias)
+    return PreparedLoadings(values, largest, squared, padded_bias)
 
 
 def _largest(values: Tensor) -> Tensor:

@@ -12,14 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-# The products of one tile of words; on a GPU a tile must be large to fill it.
-PRODUCT_BYTES = 32 * 2**20
-GPU_PRODUCT_BYTES = 512 * 2**20
-# Words of a tile at the least, however many components there are.
-LEAST_WORDS = 64
-# Points whose probabilities are made at once: those of a tile stay in the cache.
-POINTS = 1024
-GPU_POINTS = 2**15
+from docsigma.kernels.settings import BLOCK_BYTES, TileSizes
 
 
 def second_moments(
@@ -67,11 +60,13 @@ def second_moments(
     n, n_draws, _ = inputs.shape
     n_words, k = loadings.shape
     n_products = k * (k + 1) // 2
+    sizes, size = TileSizes(), inputs.element_size()
     if product_bytes is None:
-        product_bytes = PRODUCT_BYTES if inputs.is_cpu else GPU_PRODUCT_BYTES
+        product_bytes = sizes.product_bytes if inputs.is_cpu else BLOCK_BYTES
+    # With hundreds of components: narrower products would be slow.
+    tile = max(64, product_bytes // (n_products * size))
     if points is None:
-        points = POINTS if inputs.is_cpu else GPU_POINTS
-    tile = max(LEAST_WORDS, product_bytes // (n_products * inputs.element_size()))
+        points = sizes.points if inputs.is_cpu else BLOCK_BYTES // (tile * size)
     documents = max(1, points // n_draws)
     # A weight is one more term of the exponent; that of zero is minus infinity.
     shift = weights.log() - lse

@@ -10,15 +10,12 @@ import torch
 from torch import Tensor
 
 from docsigma.kernels.rounding import rounding
-from docsigma.kernels.tiles import TileSizes, Workspace, augment, tiled_moments
+from docsigma.kernels.settings import BLOCK_BYTES, MAX_COMPONENTS, TileSizes
+from docsigma.kernels.tiles import Workspace, augment, tiled_moments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
-
-
-# One block of logits on a device without tiles of its own.
-BLOCK_BYTES = 512 * 2**20
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,7 @@ class SoftmaxWords:
             from docsigma.kernels import fused
 
             self._fused[second] = None
-            fits = words.shape[1] <= fused.MAX_COMPONENTS
+            fits = words.shape[1] <= MAX_COMPONENTS
             if fits and fused.available(words):
                 prepared = fused.PreparedLoadings.of(words, m, second=second)
                 self._fused[second] = partial(
@@ -102,9 +99,8 @@ def softmax_moments(
     weights: Tensor | None = None,
     workspace: Workspace | None = None,
     sizes: TileSizes | None = None,
-    block_bytes: int = BLOCK_BYTES,
 ) -> SoftmaxMoments:
-    r"""Log-sum-exp of ``bias + loadings @ w`` and its derivatives, in one sweep.
+    r"""Log-sum-exp of ``bias + loadings @ w`` and its derivatives, in one pass.
 
     The logits :math:`L = m + W T^\top` exist only for a tile of words or a block of
     points; no array of size n x V is kept. On a CPU the words go by in tiles
@@ -129,8 +125,6 @@ def softmax_moments(
         A buffer to use again, for callers with many small batches.
     sizes : TileSizes, default=None
         Sizes of tiles on a CPU; None means those measured.
-    block_bytes : int
-        Size of a block of logits where there are no tiles.
 
     Returns
     -------
@@ -156,7 +150,7 @@ def softmax_moments(
             fused = words.fused(second=second)
             if fused is not None:
                 return fused(points, first=first, second=second, weights=weights)
-        return _blocked(points, words, first, second, weights, block_bytes)
+        return _blocked(points, words, first, second, weights)
     lse, averages, squares, gradient, usable = tiled_moments(
         points,
         words.table,
@@ -169,7 +163,7 @@ def softmax_moments(
     if not bool(usable.all()):
         again = torch.nonzero(~usable)[:, 0]
         some = None if weights is None else weights[again]
-        rest = _blocked(points[again], words, first, second, some, block_bytes)
+        rest = _blocked(points[again], words, first, second, some)
         lse[again] = rest.lse
         if rest.first is not None:
             averages[again] = rest.first
@@ -195,7 +189,7 @@ def _blocked(
     first: bool,
     second: bool,
     weights: Tensor | None,
-    block_bytes: int,
+    block_bytes: int = BLOCK_BYTES,
 ) -> SoftmaxMoments:
     """Plain torch, blocks of points, every row with its own maximum."""
     loadings, bias = words.loadings, words.bias

@@ -10,17 +10,13 @@ well enough, and the rows where it does not are seen by their sum and done again
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-# Columns of a product come in whole vectors: the odd few would cost as much as eight.
-COLUMNS = 8
-
-# Up to so many points, a row of words per point makes faster products than a row of
-# points per word: three times for one point, six for two (benchmarks/few_points.py).
-FEW_POINTS = 32
+if TYPE_CHECKING:
+    from docsigma.kernels.settings import TileSizes
 
 
 class Workspace(threading.local):
@@ -45,27 +41,6 @@ class Workspace(threading.local):
         return old[:size].view(n_rows, n_columns)
 
 
-@dataclass(frozen=True)
-class TileSizes:
-    """How the words and the points are cut, as measured in benchmarks/primitive.py.
-
-    Attributes
-    ----------
-    words : int
-        Words in a tile.
-    points : int
-        Points at once: enough for efficient products, few enough that a tile of
-        probabilities stays in the cache.
-    kept_bytes : int
-        Probabilities kept for the gradient in the loadings, which needs the finished
-        sums.
-    """
-
-    words: int = 4096
-    points: int = 1024
-    kept_bytes: int = 256 * 2**20
-
-
 def augment(loadings: Tensor, bias: Tensor) -> Tensor:
     """Return the table ``[T, m, 1]`` of shape (V, K + 2), a column after the other.
 
@@ -85,7 +60,7 @@ def tiled_moments(
     workspace: Workspace,
     sizes: TileSizes,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor]:
-    """Sweep the words once; return lse, first, second, gradient and usable.
+    """Pass over the words once; return lse, first, second, gradient and usable.
 
     `first` and `second` are empty unless asked for. The last column of the gradient
     (V, K + 1) is of the bias. `usable` (n,) says whether the exponentials of a point
@@ -121,9 +96,10 @@ def tiled_moments(
             squares[block] = sums_of_squares / total[:, None]
         if weights is not None:
             scale = torch.where(fine, weights[block] / total, 0.0)
-            # [w * scale, scale, 0, ...]
+            # [w * scale, scale, 0, ...]: in whole vectors of eight columns. The odd few
+            # would cost as much; a product with 101 columns takes a tenth longer.
             k = w.shape[1]
-            factors = w.new_zeros(len(w), -(-(k + 1) // COLUMNS) * COLUMNS)
+            factors = w.new_zeros(len(w), (k // 8 + 1) * 8)
             torch.mul(w, scale[:, None], out=factors[:, :k])
             factors[:, k] = scale
             if not bool(fine.all()):
@@ -153,7 +129,7 @@ def _one_pass(
     extended = torch.cat([w, w.new_ones(n, 1), w.new_zeros(n, 1)], dim=1)
     # Without moments only the sums are wanted: the last column.
     columns = table if first else table[:, k + 1 :]
-    if n <= FEW_POINTS and not keep:
+    if n <= sizes.few_points and not keep:
         sums, sums_of_squares = _rows_of_words(
             extended, table, columns, second, workspace, sizes
         )
@@ -182,7 +158,7 @@ def _rows_of_words(
     workspace: Workspace,
     sizes: TileSizes,
 ) -> tuple[Tensor, Tensor]:
-    """Sweep the words for a few points; return the sums, a row per point."""
+    """Pass over the words for a few points; return the sums, a row per point."""
     n, k = len(extended), extended.shape[1] - 2
     sums = extended.new_zeros(n, columns.shape[1])
     sums_of_squares = extended.new_zeros(n, k if second else 0)

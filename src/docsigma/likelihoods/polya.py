@@ -23,14 +23,11 @@ if TYPE_CHECKING:
 
 # The concentration where none was learned, and the centre of its hyper-prior.
 DEFAULT = 300.0
-# Standard deviation of the hyper-prior on its logarithm, a factor of 55: a few unseen
-# documents outweigh it.
-SPREAD = 4.0
 # Where the likelihood of unseen documents is evaluated: from counts that come in
 # bursts only, to those of a multinomial.
 GRID = tuple(2.0**power for power in range(21))
-# Stirling's series starts where its sixth term is below the rounding of float64.
-SHIFT = 8
+# Stirling's series, exact from 8 on: there its sixth term is below the rounding of
+# float64.
 LOG_GAMMA = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 DIGAMMA = tuple(-(2 * i + 1) * factor for i, factor in enumerate(LOG_GAMMA))
 
@@ -155,7 +152,8 @@ class Polya(Likelihood):
         """
         logs = np.log(GRID)
         value = sums["log_likelihood"].double().cpu().numpy()
-        value = value - 0.5 * ((logs - math.log(DEFAULT)) / SPREAD) ** 2
+        # A factor of 55 is one standard deviation: a few unseen documents outweigh it.
+        value = value - 0.5 * ((logs - math.log(DEFAULT)) / 4) ** 2
         best = int(value.argmax())
         step = 0.0
         if 0 < best < len(GRID) - 1:
@@ -181,7 +179,7 @@ def log_rising(start: Tensor, n: Tensor) -> Tensor:
     For positive a and a + n. Both are moved up by eight, where Stirling's series is
     exact to rounding; its leading terms are subtracted by hand.
     """
-    low, high = start + SHIFT, start + n + SHIFT
+    low, high = start + 8, start + n + 8
     value = (low - 0.5) * torch.log1p(n / low) + n * (high.log() - 1)
     value = value + _series(high, LOG_GAMMA) * high - _series(low, LOG_GAMMA) * low
     return value - (_product(start + n) / _product(start)).log()
@@ -189,7 +187,7 @@ def log_rising(start: Tensor, n: Tensor) -> Tensor:
 
 def digamma_rise(start: Tensor, n: Tensor) -> Tensor:
     """Return the derivative of :func:`log_rising` in its first argument."""
-    low, high = start + SHIFT, start + n + SHIFT
+    low, high = start + 8, start + n + 8
     value = torch.log1p(n / low) + 0.5 * n / (low * high)
     value = value + _series(high, DIGAMMA) - _series(low, DIGAMMA)
     return value - (_log_slope(start + n) - _log_slope(start))

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from docsigma._base import Part
 from docsigma.kernels import SoftmaxWords, softmax_moments
+from docsigma.optimizers import Optimizer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
     from docsigma.kernels import SoftmaxMoments, Workspace
+    from docsigma.optimizers import ProximalAdam
 
 
 class WordInformation(NamedTuple):
@@ -79,18 +81,25 @@ class WordGradient:
             return self.linear
         return self.linear - self.scale * self.softmax
 
+    def proximal_step(
+        self, optimizer: ProximalAdam, loadings: Tensor, **more: Any
+    ) -> None:
+        """Move the loadings in place by proximal Adam, with `more` that it takes."""
+        optimizer.ascend(
+            loadings,
+            self.linear,
+            self.rate,
+            row_rates=self.word_rates,
+            subtract=None if self.softmax is None else (self.softmax, self.scale),
+            **{"curvature": self.curvature, **more},
+        )
 
-class WordAscent(Protocol):
+
+class WordAscent(Optimizer, Protocol):
     """Moves the loadings, and remembers what its optimiser needs."""
 
     def ascend(self, loadings: Tensor, gradient: WordGradient) -> None:
         """Move the first rows of `loadings` in place, as many as the gradient has."""
-
-    def state(self) -> dict[str, Tensor]:
-        """Return what a checkpoint must hold."""
-
-    def restore(self, state: dict[str, Tensor]) -> None:
-        """Restore the state that :meth:`state` returned."""
 
 
 class Loadings(Part):

@@ -55,17 +55,7 @@ class _ProximalAscent:
 
     def ascend(self, loadings: Tensor, gradient: WordGradient) -> None:
         """Move the loadings in place."""
-        both = None
-        if gradient.softmax is not None:
-            both = gradient.softmax, gradient.scale
-        self.optimizer.ascend(
-            loadings,
-            gradient.linear,
-            gradient.rate,
-            gradient.curvature,
-            gradient.word_rates,
-            subtract=both,
-        )
+        gradient.proximal_step(self.optimizer, loadings)
 
 
 class _OrthantAscent:

@@ -106,16 +106,9 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         raise NotImplementedError
 
     def transform(self, X: CountsLike) -> NDArray[Any]:
-        """Embed documents: their means, or means and variances (see `output`).
+        """Embed documents, given by their word counts.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or Counts of shape (n_documents, n_features)
-            Word counts.
-
-        Returns
-        -------
-        array of shape (n_documents, n_components) or (n_documents, 2 n_components)
+        A row of the result holds K means, or K means and K variances (see `output`).
         """
         if self.output == "mean":
             return self._means(X)
@@ -210,9 +203,9 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _note_training(self, counts: Counts) -> None:
         """Add documents to what the model was trained on."""
-        known = getattr(self, "trained_on_", {})
         more = {"n_documents": len(counts), "n_tokens": int(counts.n_tokens.sum())}
-        more = {name: n + int(known.get(name, 0)) for name, n in more.items()}
+        known = self.trained_on_
+        more = {name: n + known.get(name, 0) for name, n in more.items()}
         self.trained_on_ = {**known, **more}
 
     def _check_size(self, n_documents: int, n_features: int, n_ranks: int) -> None:
@@ -285,6 +278,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 if hasattr(self, name):
                     setattr(model, name, getattr(self, name))
             model.training_log_unigram_ = self.training_log_unigram_
+            model.trained_on_ = self.trained_on_
             model.converged_ = False
             self._prepare_snapshot(model)
             return model._adopt(trainer)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
+from docsigma.counts._base import BLOCK
 from docsigma.covariances import DiagonalGaussians, FullGaussians
 from docsigma.exceptions import InputError
 from docsigma.kernels import CountTensor
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
     from docsigma.models._count_model import CountsLike
     from docsigma.objective import Model
     from docsigma.posterior import GaussianPosterior
-
-
-# Documents on disk whose evidence is estimated at once, about.
-BLOCK = 8192
 
 
 class GaussianModel(CountModel):

@@ -15,21 +15,15 @@ if TYPE_CHECKING:
 class KeptWords:
     """What inference made of a model's words, while these are the same."""
 
-    def __init__(self) -> None:
-        self._key: Any = None
-        self._words: Evaluator | None = None
+    _kept: tuple[tuple[Any, ...], Evaluator] | None = None
 
     def find(self, model: SubspaceModel, family: CovarianceFamily) -> Evaluator | None:
-        """Return it, made anew if the model has changed; None for other families."""
+        """Return it, rebuilt if the model has changed; None for other families."""
         if family is not model.parts_.covariance:
             return None
-        key = model.components_, family, model.device
-        if self._key is None or _differ(key, self._key):
-            # The key last: another thread that finds it finds these words.
-            self._words = Evaluator(model._model(), family, NewtonSettings())
-            self._key = key
-        return self._words
-
-
-def _differ(one: Any, other: Any) -> bool:
-    return any(a is not b for a, b in zip(one, other, strict=True))
+        key, kept = (model.components_, family, model.device), self._kept
+        if kept is None or any(a is not b for a, b in zip(key, kept[0], strict=True)):
+            # At once, so that no other thread finds one without the other.
+            kept = key, Evaluator(model._model(), family, NewtonSettings())
+            self._kept = kept
+        return kept[1]

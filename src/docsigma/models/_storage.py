@@ -96,7 +96,7 @@ def pack(model: SubspaceModel) -> StoredModel:
         config={
             "parameters": _parameters(model),
             "fitted": fitted,
-            "trained_on": getattr(model, "trained_on_", {}),
+            "trained_on": model.trained_on_,
         },
         arrays=model._learned_arrays(),
         vocabulary=None if vocabulary is None else vocabulary.to_dict(),
@@ -117,9 +117,9 @@ def unpack(
         for name in SCALARS:
             setattr(model, name, fitted[name])
         names = fitted["feature_names_in_"]
+        model.trained_on_ = stored.config["trained_on"]
     except (KeyError, TypeError) as error:
         raise InputError(f"{config} is damaged: {error}") from error
-    model.trained_on_ = dict(stored.config.get("trained_on") or {})
     if names is not None:
         model.feature_names_in_ = np.asarray(names, dtype=object)
     expected = (model.n_components, model.n_features_in_)
@@ -218,13 +218,13 @@ class CheckpointFile:
         fast = self._parameters["solver"] == "fast"
         free = FREE - {"max_iter"} if fast else FREE
         for name, now in self._parameters.items():
-            before = config["parameters"].get(name)
+            before = config["parameters"][name]
             if name not in free and before != now:
                 raise InputError(
                     f"{self.path} was written with {name}={before!r}, not {now!r}"
                 )
         trainer.seed = int(config["seed"])
-        n_passes, n_ranks = len(config["history"]), int(config.get("n_ranks", 1))
+        n_passes, n_ranks = len(config["history"]), int(config["n_ranks"])
         if max(n_ranks, trainer.ranks.size) > 1:
             self._add_rows(trainer, arrays, n_passes, n_ranks)
         state = {name: torch.from_numpy(array) for name, array in arrays.items()}

@@ -31,6 +31,7 @@ from docsigma.random import Stream, generator, standard_normals
 from docsigma.ranks import Ranks
 from docsigma.trainers import Algorithm1Trainer, MinibatchSettings, MinibatchTrainer
 from docsigma.trainers.schedule import plan_stages
+from docsigma.trainers.settings import Algorithm1Settings
 
 if TYPE_CHECKING:
     import contextlib
@@ -48,13 +49,6 @@ if TYPE_CHECKING:
     from docsigma.objective import Model
     from docsigma.parts import Parts
     from docsigma.trainers import Trainer
-
-
-# Passes and learning rate of Algorithm 1.
-PAPER_PASSES = 1000
-PAPER_RATE = 0.01
-# Mean divergence per document, in nats, under which a model has learned nothing.
-NOTHING = 0.01
 
 
 # By model, for those that were asked to keep their words.
@@ -113,7 +107,7 @@ class SubspaceModel(CountModel):
         """Passes over the corpus at the most: `max_iter`, or the solver's own."""
         own = getattr(self, "_planned", self.minibatch_settings.passes)
         fast = self.solver == "fast"
-        return self.max_iter or (own if fast else PAPER_PASSES)
+        return self.max_iter or (own if fast else Algorithm1Settings().passes)
 
     @property
     def gives_points(self) -> bool:
@@ -219,7 +213,8 @@ class SubspaceModel(CountModel):
         last = self.history_[-1]["kl"] if self.history_ else 0.0
         # After a few passes that the caller set there may be more to come.
         ended = self.max_iter is None or self.converged_
-        if self.gives_points or not last < NOTHING or not ended:
+        # A hundredth of a nat per document is nothing.
+        if self.gives_points or not last < 0.01 or not ended:
             return
         warnings.warn(
             "nothing was learned beyond how frequent words are: embeddings of the "
@@ -270,7 +265,7 @@ class SubspaceModel(CountModel):
             parts,
             start,
             torch.from_numpy(self.training_log_unigram_).to(like),
-            learning_rate=self.learning_rate or PAPER_RATE,
+            learning_rate=self.learning_rate or Algorithm1Settings().learning_rate,
             n_draws=1 if posterior.is_point else self.n_draws,
             learn_bias=self.learn_log_unigram,
             seed=seed,
@@ -325,8 +320,8 @@ class SubspaceModel(CountModel):
     def keep_words(self) -> Self:
         """Keep what inference makes of the words, for many calls of a few documents.
 
-        It takes the memory of three copies of the loadings or so, and is made anew when
-        the model has learned on. Threads may then embed at once.
+        It takes the memory of three copies of the loadings or so, and is rebuilt
+        after the model has been trained further. Threads may then embed at once.
 
         Returns
         -------

@@ -294,9 +294,12 @@ class BayesianSMM(SubspaceModel, GaussianModel):
                 batch_size=self.batch_size,
                 learn_bias=self.learn_log_unigram,
                 seed=self.seed_,
+                settings=self.minibatch_settings,
             )
             if not first:
-                self._stream.resume(self._model(), self.training_log_unigram_)
+                shares = np.exp(self.training_log_unigram_)
+                n_tokens = self.trained_on_["n_tokens"]
+                self._stream.resume(self._model(), n_tokens * shares)
         with self._arithmetic():
             row = self._stream.learn(counts.iter_blocks())
         columns, bias = self._stream.fitted()

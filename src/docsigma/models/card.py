@@ -23,8 +23,6 @@ tags:
 - {kind}
 ---
 """
-_DIMENSIONS = 10
-_WORDS = 8
 
 
 def model_card(model: CountModel, classes: Sequence[object] | None = None) -> str:
@@ -59,7 +57,7 @@ def model_card(model: CountModel, classes: Sequence[object] | None = None) -> st
         parts.append(f"With a classifier of {len(classes)} classes: {named}{more}.")
     parts += [_loading(classes is not None, known), "## Trained on", _training(model)]
     if known:
-        parts += [f"## Words of the {_DIMENSIONS} heaviest dimensions", _words(model)]
+        parts += ["## Words of the ten heaviest dimensions", _words(model)]
     settings = {k: v for k, v in model.get_params(deep=False).items() if k != "verbose"}
     parts += ["## Settings", _table(settings)]
     parts.append(f"Words: {n_words}, {'known by name' if known else 'not known'}.")
@@ -78,7 +76,7 @@ def _loading(classifies: bool, known: bool) -> str:
 
 
 def _training(model: CountModel) -> str:
-    trained: Mapping[str, Any] = getattr(model, "trained_on_", {})
+    trained = model.trained_on_
     last = model.history_[-1] if model.history_ else {}
     ended = "the bound had settled" if model.converged_ else "all were done"
     zeros = float((model.components_ == 0).mean())
@@ -98,7 +96,7 @@ def _training(model: CountModel) -> str:
 
 def _words(model: CountModel) -> str:
     lines = []
-    for d in describe_dimensions(model, _WORDS)[:_DIMENSIONS]:
+    for d in describe_dimensions(model, n_words=8)[:10]:
         ends = (" ".join(map(_escape, end)) for end in (d.top, d.bottom))
         lines.append(f"- {d.index}: " + " — ".join(ends))
     return "\n".join(lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docsigma.optimizers.adam import Adam, OrthantAdam, pseudo_gradient
+from docsigma.optimizers.adam import Adam, Optimizer, OrthantAdam, pseudo_gradient
 from docsigma.optimizers.proximal_adam import ProximalAdam
 
-__all__ = ["Adam", "OrthantAdam", "ProximalAdam", "pseudo_gradient"]
+__all__ = ["Adam", "Optimizer", "OrthantAdam", "ProximalAdam", "pseudo_gradient"]

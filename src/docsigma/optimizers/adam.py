@@ -2,12 +2,42 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
 
-class Adam:
+class Optimizer(Protocol):
+    """What a checkpoint asks of an optimizer."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what a checkpoint must hold."""
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Restore the state that :meth:`state` returned."""
+
+
+class Moments:
+    """What Adam remembers of a tensor's gradients, and a checkpoint with it."""
+
+    def __init__(self, like: Tensor) -> None:
+        self.first = like.new_zeros(like.shape)
+        self.second = like.new_zeros(like.shape)
+        self.n_steps = torch.zeros(())
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what a checkpoint must hold."""
+        return {"first": self.first, "second": self.second, "n_steps": self.n_steps}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Restore the state that :meth:`state` returned."""
+        for name, tensor in self.state().items():
+            tensor.copy_(state[name])
+
+
+class Adam(Moments):
     """Gradient ascent on one tensor, by the steps of torch's Adam.
 
     Parameters
@@ -19,10 +49,8 @@ class Adam:
     """
 
     def __init__(self, like: Tensor, learning_rate: float) -> None:
+        super().__init__(like)
         self.learning_rate = learning_rate
-        self.first = torch.zeros_like(like)
-        self.second = torch.zeros_like(like)
-        self.n_steps = torch.zeros(())
 
     def ascend(self, parameter: Tensor, gradient: Tensor) -> None:
         """Move `parameter` in place one step up `gradient`."""
@@ -41,15 +69,6 @@ class Adam:
             eps=1e-8,
             maximize=True,
         )
-
-    def state(self) -> dict[str, Tensor]:
-        """Return what a checkpoint must hold."""
-        return {"first": self.first, "second": self.second, "n_steps": self.n_steps}
-
-    def restore(self, state: dict[str, Tensor]) -> None:
-        """Restore the state that :meth:`state` returned."""
-        for name, tensor in self.state().items():
-            tensor.copy_(state[name])
 
 
 def pseudo_gradient(parameter: Tensor, gradient: Tensor, l1: float) -> Tensor:

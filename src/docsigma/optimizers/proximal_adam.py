@@ -5,11 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-# Numbers in a piece on a CPU: the six arrays of a step then fit the cache.
-PIECE = 2**18
+from docsigma.optimizers.adam import Moments
 
 
-class ProximalAdam:
+class ProximalAdam(Moments):
     r"""Adam for minibatches, with exact zeros.
 
     After Adam's step each coordinate goes towards zero by :math:`\omega` times its own
@@ -26,7 +25,7 @@ class ProximalAdam:
     betas : tuple of two floats
         Adam's.
     piece : int
-        Numbers moved at once on a CPU.
+        Numbers moved at once on a CPU: the six arrays of a step then fit the cache.
     """
 
     def __init__(
@@ -36,13 +35,11 @@ class ProximalAdam:
         l1: float = 0.0,
         l2: float = 0.0,
         betas: tuple[float, float] = (0.8, 0.9),
-        piece: int = PIECE,
+        piece: int = 2**18,
     ) -> None:
         self.l1, self.l2 = l1, l2
         self.betas, self.piece = betas, piece
-        self.first = like.new_zeros(like.shape)
-        self.second = like.new_zeros(like.shape)
-        self.n_steps = 0
+        super().__init__(like)
 
     def ascend(
         self,
@@ -65,8 +62,9 @@ class ProximalAdam:
         around zero: it adds to the gradient and to such a curvature.
         """
         self.n_steps += 1
+        n_steps = int(self.n_steps)
         b1, b2 = self.betas
-        size = (1 - b2**self.n_steps) ** 0.5
+        size = (1 - b2**n_steps) ** 0.5
         slow = 1 / (rate * size)
         n_rows = pieces = len(gradient)
         if gradient.is_cpu:
@@ -88,32 +86,16 @@ class ProximalAdam:
             unit = torch.sqrt(m2, out=slope).add_(1e-8 * size)
             unit.mul_(slow if row_rates is None else slow / row_rates[rows])
             if curvature is not None:
-                _add_curvature(unit, curvature, rows)
+                if isinstance(curvature, Tensor):
+                    unit.add_(curvature[rows])
+                else:
+                    per_row, per_column = curvature
+                    unit.addr_(per_row[rows].reshape(-1), per_column.reshape(-1))
                 if precision is not None:
                     unit.add_(precision)
             unit.reciprocal_()
-            moved = values.addcmul(m1, unit, value=1 / (1 - b1**self.n_steps))
+            moved = values.addcmul(m1, unit, value=1 / (1 - b1**n_steps))
             if self.l1 > 0:
                 unit.mul_(self.l1)
                 moved.sub_(torch.clamp(moved, min=-unit, max=unit))
             values.copy_(moved)
-
-    def state(self) -> dict[str, Tensor]:
-        """Return what a checkpoint must hold."""
-        steps = torch.tensor(self.n_steps)
-        return {"first": self.first, "second": self.second, "n_steps": steps}
-
-    def restore(self, state: dict[str, Tensor]) -> None:
-        """Restore the state that :meth:`state` returned."""
-        self.first.copy_(state["first"])
-        self.second.copy_(state["second"])
-        self.n_steps = int(state["n_steps"])
-
-
-def _add_curvature(
-    unit: Tensor, curvature: tuple[Tensor, Tensor] | Tensor, rows: slice
-) -> None:
-    if isinstance(curvature, Tensor):
-        unit.add_(curvature[rows])
-    else:
-        unit.addr_(curvature[0][rows].reshape(-1), curvature[1].reshape(-1))

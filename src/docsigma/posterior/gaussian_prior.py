@@ -11,9 +11,6 @@ from docsigma._array_checks import check_finite
 from docsigma.exceptions import InputError
 
 Array = NDArray[np.float64]
-# Entries of a precision and of its transpose may differ by this much, relative to the
-# geometric mean of the two diagonal entries: a product in float32 rounds that far.
-SYMMETRY = 1e-5
 FORMS = ("isotropic", "diagonal", "full")
 
 
@@ -170,7 +167,9 @@ def _checked_precision(values: ArrayLike, n_components: int) -> Array:
 def _symmetric(precision: Array) -> Array:
     """Return the matrix without its rounding errors, if it is positive definite."""
     scale = np.sqrt(precision.diagonal())
-    apart = np.abs(precision - precision.T) > SYMMETRY * np.outer(scale, scale)
+    # A product in float32 may round this far.
+    slack = 1e-5 * np.outer(scale, scale)
+    apart = np.abs(precision - precision.T) > slack
     if apart.any():
         i, j = np.argwhere(apart)[0].tolist()
         raise InputError(

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from docsigma._base import Part
+from docsigma.posterior import GaussianPrior
 
 if TYPE_CHECKING:
-    from docsigma.posterior import GaussianPrior
+    from collections.abc import Mapping
+
+    from docsigma.covariances import Gaussians
+    from docsigma.kernels import CountTensor
+    from docsigma.objective import Model
 
 
 class Prior(Part):
@@ -24,6 +30,54 @@ class Prior(Part):
     def tensors(self, n_components: int, like: Tensor) -> PriorTensors:
         """Return the prior on the device and in the dtype of `like`."""
         return PriorTensors(self.gaussian(n_components), like)
+
+
+class LearnedPrior(Prior):
+    """A prior that is learned from the documents' posteriors; isotropic before."""
+
+    learns: ClassVar[bool] = True
+    # Attributes of what is learned, without their last underscore.
+    learned: ClassVar[tuple[str, ...]]
+
+    def __init__(
+        self, precision: float = 10.0, pseudo_documents: float = 100.0
+    ) -> None:
+        self.precision = precision
+        self.pseudo_documents = pseudo_documents
+
+    def gaussian(self, n_components: int) -> GaussianPrior:
+        """Return the mean and the precision for embeddings of that size."""
+        if not self.arrays():
+            return GaussianPrior.isotropic(self.precision, n_components)
+        return self._learned_gaussian()
+
+    @abstractmethod
+    def _learned_gaussian(self) -> GaussianPrior:
+        """Return the prior that was learned."""
+
+    @abstractmethod
+    def moments(self, q: Gaussians) -> dict[str, Tensor]:
+        """Return the sums over posteriors that :meth:`update` needs."""
+
+    def sums(
+        self,
+        counts: CountTensor,  # noqa: ARG002
+        q: Gaussians,
+        model: Model,  # noqa: ARG002
+    ) -> dict[str, Tensor]:
+        """Return :meth:`moments` of the documents' posteriors."""
+        return self.moments(q)
+
+    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return what was learned."""
+        names = [name for name in self.learned if hasattr(self, f"{name}_")]
+        return {name: getattr(self, f"{name}_") for name in names}
+
+    def set_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Restore what :meth:`arrays` returned."""
+        for name in self.learned:
+            if name in arrays:
+                setattr(self, f"{name}_", np.array(arrays[name]))
 
 
 class PriorTensors:

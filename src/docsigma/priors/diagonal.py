@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from docsigma.posterior import GaussianPrior
-from docsigma.priors._base import Prior
+from docsigma.priors._base import LearnedPrior
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from docsigma.covariances import Gaussians
-    from docsigma.kernels import CountTensor
-    from docsigma.objective import Model
 
 
-class LearnedDiagonalPrior(Prior):
+class LearnedDiagonalPrior(LearnedPrior):
     r"""A prior :math:`N(0, \mathrm{diag}(v))` whose variances are learned.
 
     After each pass :math:`v_k` is the documents' mean of :math:`E[w_k^2]` (empirical
@@ -52,26 +50,13 @@ class LearnedDiagonalPrior(Prior):
     (3, 0.1)
     """
 
-    learns: ClassVar[bool] = True
+    learned: ClassVar[tuple[str, ...]] = ("variance",)
+    variance_: np.ndarray[Any, Any]
 
-    def __init__(
-        self, precision: float = 10.0, pseudo_documents: float = 100.0
-    ) -> None:
-        self.precision = precision
-        self.pseudo_documents = pseudo_documents
+    def _learned_gaussian(self) -> GaussianPrior:
+        return GaussianPrior(np.zeros(len(self.variance_)), 1 / self.variance_)
 
-    def gaussian(self, n_components: int) -> GaussianPrior:
-        """Return the mean and the precision for embeddings of that size."""
-        if not hasattr(self, "variance_"):
-            return GaussianPrior.isotropic(self.precision, n_components)
-        return GaussianPrior(np.zeros(n_components), 1 / self.variance_)
-
-    def sums(
-        self,
-        counts: CountTensor,  # noqa: ARG002
-        q: Gaussians,
-        model: Model,  # noqa: ARG002
-    ) -> dict[str, Tensor]:
+    def moments(self, q: Gaussians) -> dict[str, Tensor]:
         """Return the sum of the second moments."""
         square = q.mean.double().square() + q.variance.double()
         return {"square": square.sum(dim=0)}
@@ -81,12 +66,3 @@ class LearnedDiagonalPrior(Prior):
         more, mean_variance = self.pseudo_documents, 1 / self.precision
         square = sums["square"].cpu().numpy() + more * mean_variance
         self.variance_ = square * (mean_variance / square.mean())
-
-    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Return what was learned."""
-        return {"variance": self.variance_} if hasattr(self, "variance_") else {}
-
-    def set_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-        """Restore what :meth:`arrays` returned."""
-        if "variance" in arrays:
-            self.variance_ = np.array(arrays["variance"])

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from docsigma.posterior import GaussianPrior
-from docsigma.priors._base import Prior
+from docsigma.priors._base import LearnedPrior
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from docsigma.covariances import Gaussians
-    from docsigma.kernels import CountTensor
-    from docsigma.objective import Model
 
 
-class LearnedFullPrior(Prior):
+class LearnedFullPrior(LearnedPrior):
     r"""A prior :math:`N(m_0, C)` whose mean and correlations are learned.
 
     After each pass :math:`m_0` and :math:`C` are mean and covariance of the documents'
@@ -34,11 +32,8 @@ class LearnedFullPrior(Prior):
 
     Parameters
     ----------
-    precision : float, default=10.0
-        :math:`\lambda`, the inverse of the mean variance.
-    pseudo_documents : float, default=100.0
-        What the hyper-prior is worth. A corpus of fewer documents stays near the
-        isotropic prior.
+    precision, pseudo_documents : float, default=10.0 and 100.0
+        As for :class:`LearnedDiagonalPrior`.
 
     Attributes
     ----------
@@ -56,26 +51,14 @@ class LearnedFullPrior(Prior):
     GaussianPrior(3 components, full precision)
     """
 
-    learns: ClassVar[bool] = True
+    learned: ClassVar[tuple[str, ...]] = ("mean", "covariance")
+    mean_: np.ndarray[Any, Any]
+    covariance_: np.ndarray[Any, Any]
 
-    def __init__(
-        self, precision: float = 10.0, pseudo_documents: float = 100.0
-    ) -> None:
-        self.precision = precision
-        self.pseudo_documents = pseudo_documents
-
-    def gaussian(self, n_components: int) -> GaussianPrior:
-        """Return the mean and the precision for embeddings of that size."""
-        if not hasattr(self, "covariance_"):
-            return GaussianPrior.isotropic(self.precision, n_components)
+    def _learned_gaussian(self) -> GaussianPrior:
         return GaussianPrior(self.mean_, np.linalg.inv(self.covariance_))
 
-    def sums(
-        self,
-        counts: CountTensor,  # noqa: ARG002
-        q: Gaussians,
-        model: Model,  # noqa: ARG002
-    ) -> dict[str, Tensor]:
+    def moments(self, q: Gaussians) -> dict[str, Tensor]:
         """Return the sums of means and second moments, and how many documents."""
         mean = q.mean.double()
         covariance = getattr(q, "covariance", None)
@@ -98,15 +81,3 @@ class LearnedFullPrior(Prior):
         own = square + more * mean_variance * np.eye(len(total))
         own = own - n * np.outer(self.mean_, self.mean_)
         self.covariance_ = own * (mean_variance / own.diagonal().mean())
-
-    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Return what was learned."""
-        if not hasattr(self, "covariance_"):
-            return {}
-        return {"mean": self.mean_, "covariance": self.covariance_}
-
-    def set_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-        """Restore what :meth:`arrays` returned."""
-        if "covariance" in arrays:
-            self.mean_ = np.array(arrays["mean"])
-            self.covariance_ = np.array(arrays["covariance"])

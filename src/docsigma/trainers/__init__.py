@@ -5,7 +5,7 @@ from __future__ import annotations
 from docsigma.trainers._base import Epoch, PassSums, StopRule, Trainer
 from docsigma.trainers.algorithm1 import Algorithm1Trainer
 from docsigma.trainers.minibatch import MinibatchTrainer
-from docsigma.trainers.schedule import MinibatchSettings
+from docsigma.trainers.settings import MinibatchSettings
 from docsigma.trainers.stream import StreamTrainer
 
 __all__ = [

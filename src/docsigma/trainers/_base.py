@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from docsigma.covariances import Gaussians
     from docsigma.kernels import CountTensor
+    from docsigma.optimizers import Optimizer
 
 
 class PassSums(NamedTuple):
@@ -32,29 +33,14 @@ class PassSums(NamedTuple):
     penalty: float
 
 
-@dataclass(frozen=True)
-class Epoch:
-    """One pass over the corpus.
+class Epoch(NamedTuple):
+    """One pass over the corpus."""
 
-    Attributes
-    ----------
-    epoch : int
-        Passes done, from 1.
-    bound : float
-        The complete objective: sum of the documents' bounds, less the penalty.
-    kl : float
-        Mean Kullback-Leibler divergence to the prior per document.
-    sparsity : float
-        Part of the loadings that is exactly zero after the pass.
-    seconds : float
-        Time since training began, earlier parts of a resumed run included.
-    """
-
-    epoch: int
-    bound: float
-    kl: float
-    sparsity: float
-    seconds: float
+    epoch: int  # passes done, from 1
+    bound: float  # the complete objective: sum of the documents' bounds, less penalties
+    kl: float  # mean Kullback-Leibler divergence to the prior per document
+    sparsity: float  # part of the loadings that is exactly zero after the pass
+    seconds: float  # since training began, earlier parts of a resumed run included
 
 
 @dataclass(frozen=True)
@@ -66,21 +52,18 @@ class StopRule:
     Attributes
     ----------
     window : int
-        Passes in a window.
-    least : int
-        Passes before which training does not end.
+        Passes in a window; training does not end before two are over.
     kl_growth : float or None
         Training goes on while the KL of a window grows by more than this part: at a
         saddle, T near zero, the bound stands still before it climbs.
     """
 
     window: int
-    least: int
     kl_growth: float | None = None
 
     def met(self, history: list[Epoch], tol: float) -> bool:
         """Whether the bound grows by less than `tol` of itself per pass."""
-        if tol <= 0 or len(history) < max(self.least, 2 * self.window):
+        if tol <= 0 or len(history) < 2 * self.window:
             return False
         latest = history[-self.window :]
         before = history[-2 * self.window : -self.window]
@@ -91,16 +74,6 @@ class StopRule:
             if kl - sum(epoch.kl for epoch in before) > self.kl_growth * kl:
                 return False
         return growth <= tol * abs(bound) * self.window
-
-
-class Optimizer(Protocol):
-    """What a checkpoint asks of an optimizer."""
-
-    def state(self) -> dict[str, Tensor]:
-        """Return what a checkpoint must hold."""
-
-    def restore(self, state: dict[str, Tensor]) -> None:
-        """Restore the state that :meth:`state` returned."""
 
 
 class Trainer(ABC):
@@ -235,13 +208,12 @@ class Trainer(ABC):
         if self.parts is not None:
             learned = under("parts.", state)
             self.parts.set_arrays({k: v.cpu().numpy() for k, v in learned.items()})
-        names = [field.name for field in fields(Epoch)]
-        self.history = [Epoch(**{n: row[n] for n in names}) for row in history]
+        self.history = [Epoch(**row) for row in history]
         self._seconds_before = self.history[-1].seconds if self.history else 0.0
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the history as plain dictionaries."""
-        return [asdict(epoch) for epoch in self.history]
+        return [epoch._asdict() for epoch in self.history]
 
 
 def learn_parts(

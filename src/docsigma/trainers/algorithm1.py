@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from docsigma.counts._base import BLOCK
 from docsigma.exceptions import InputError
 from docsigma.kernels import SoftmaxWords, softmax_moments
 from docsigma.loadings import WordGradient, WordInformation, are_whole
@@ -14,6 +15,7 @@ from docsigma.objective import document_bound, kl_divergence
 from docsigma.optimizers import Adam
 from docsigma.random import Stream, generator, standard_normals
 from docsigma.trainers._base import PassSums, StopRule, Trainer, learn_parts
+from docsigma.trainers.settings import Algorithm1Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,15 +23,11 @@ if TYPE_CHECKING:
     from docsigma.covariances import DiagonalGaussians, Gaussians, Points
     from docsigma.kernels import CountTensor
     from docsigma.likelihoods import DocumentLikelihood
+    from docsigma.optimizers import Optimizer
     from docsigma.parts import Parts
-    from docsigma.trainers._base import Optimizer
 
 
-# Documents whose draws are held at once; the words are blocked by the kernel.
-CHUNK = 8192
-# The start is a saddle, T near zero, where the bound stands still before it climbs:
-# hence wide windows, and the rule on the KL, which grows as T leaves it.
-STOP = StopRule(window=50, least=100, kl_growth=0.01)
+SETTINGS = Algorithm1Settings()
 
 
 class Algorithm1Trainer(Trainer):
@@ -61,7 +59,7 @@ class Algorithm1Trainer(Trainer):
     seed : int
         With the number of the pass, decides the noise.
     chunk : int
-        Documents at once.
+        Documents whose draws are held at once; the words are blocked by the kernel.
     """
 
     def __init__(
@@ -76,7 +74,7 @@ class Algorithm1Trainer(Trainer):
         n_draws: int,
         learn_bias: bool,
         seed: int,
-        chunk: int = CHUNK,
+        chunk: int = BLOCK,
     ) -> None:
         super().__init__(seed)
         for _, part in parts.items():
@@ -86,13 +84,10 @@ class Algorithm1Trainer(Trainer):
                     f"{part!r} learns from unseen ones: give what it would learn, or "
                     'use solver="fast"'
                 )
-        self.counts = counts
-        self.posterior = posterior
+        self.counts, self.posterior = counts, posterior
         self.parts: Parts = parts
-        self.loadings = loadings
-        self.bias = bias
-        self.n_draws = n_draws
-        self.chunk = chunk
+        self.loadings, self.bias = loadings, bias
+        self.n_draws, self.chunk = n_draws, chunk
         self.prior = parts.prior.tensors(loadings.shape[1], loadings)
         self.ascent = parts.loadings.full_ascent(loadings, learning_rate)
         self._bias_ascent = Adam(bias, learning_rate) if learn_bias else None
@@ -117,7 +112,7 @@ class Algorithm1Trainer(Trainer):
 
     def stop_rule(self) -> StopRule:
         """Return the same rule throughout."""
-        return STOP
+        return StopRule(SETTINGS.window, SETTINGS.kl_growth)
 
     def one_pass(self) -> PassSums:
         """Move every posterior, then the words."""

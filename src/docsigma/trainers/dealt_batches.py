@@ -20,7 +20,7 @@ class DealtBatches:
     """Batches of documents, each dealt to the processes in equal parts.
 
     Batches depend on the seed and not on the number of processes; they stay the same,
-    and each pass draws their order anew. They are of one size: a small last one would
+    and each pass draws their order again. They are of one size: a small last one would
     give T a step of mere noise. A process's part is a range of a batch's documents in
     their order, so that its documents lie near each other on a disk. It is empty where
     there are more processes than documents in a batch.
@@ -41,7 +41,7 @@ class DealtBatches:
     parts : list of arrays
         Those of each batch, as places in `rows`.
     sizes : list of int
-        Documents of each batch, the others' included.
+        Documents of each batch, those of other processes included.
     within : list of slice
         Where a part lies in its batch.
     first : array

@@ -16,22 +16,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
     from docsigma.loadings import Loadings
-
-
-# Extra directions of the randomised decomposition: they make the last ones accurate.
-SPARE = 20
-# Power steps of the randomised decomposition.
-POWER_STEPS = 2
-# Longest start of an embedding's coordinate, in standard deviations over the corpus.
-CLIP = 3.0
-# Scale of the first direction, in standard deviations of the prior.
-SHRINK = 1.2
-# Power of the singular values in the scale of the directions.
-POWER = 0.5
-# A ridge on the first loadings, in counts of log(1 + x): rare words start small.
-RIDGE = 20.0
-# A smaller corpus has a smaller ridge, or it would start, and stay, at T = 0.
-RIDGE_DOCUMENTS = 5000
+    from docsigma.trainers.settings import MinibatchSettings
 
 
 def damped(counts: sp.csr_matrix) -> sp.csr_matrix:
@@ -61,12 +46,11 @@ class Start:
         weighted = CountTensor(damped(counts), self.importance)
         lengths = weighted.weighted_norms(self.importance).clamp(min=1e-6)
         coordinates = weighted.project(self.importance[:, None] * self.directions)
-        coordinates = coordinates / lengths[:, None]
-        return coordinates.clamp_(-CLIP, CLIP) * (SHRINK * prior_std)
+        return coordinates * (prior_std / lengths[:, None])
 
 
 def semantic_start(
-    sample: sp.csr_matrix, n_components: int, seed: int, like: Tensor
+    sample: sp.csr_matrix, n_components: int, seed: int, like: Tensor, spare: int
 ) -> Start:
     r"""Decompose a sample of documents.
 
@@ -89,18 +73,18 @@ def semantic_start(
     def backward(vectors: Tensor) -> Tensor:
         return importance[:, None] * weighted.backproject(vectors / lengths)
 
-    width = min(n_components + SPARE, n_documents, n_words)
+    width = min(n_components + spare, n_documents, n_words)
     basis = standard_normals(
         (n_documents, width), generator(seed, Stream.SEMANTIC_START), like
     )
-    for _ in range(POWER_STEPS):
+    for _ in range(2):
         words, _ = torch.linalg.qr(backward(basis))
         basis, triangle = torch.linalg.qr(forward(words))
     _, values, right = torch.linalg.svd(triangle, full_matrices=False)
     k = min(n_components, int((values > 1e-4 * values[0]).sum()))
     directions = like.new_zeros(n_words, n_components)
     if k:
-        scale = (values[:k] / values[0]) ** POWER / values[:k]
+        scale = (values[0] * values[:k]).rsqrt()
         found = words @ right[:k].t()
         # A decomposition may turn any direction round: the longest entry decides.
         longest = found.gather(0, found.abs().argmax(dim=0, keepdim=True))
@@ -109,7 +93,10 @@ def semantic_start(
 
 
 def first_loadings(
-    counts: CountTensor, embeddings: Tensor, loadings: Loadings
+    counts: CountTensor,
+    embeddings: Tensor,
+    loadings: Loadings,
+    settings: MinibatchSettings,
 ) -> tuple[Tensor, Tensor]:
     r"""Return loadings and a correction of the bias that fit embeddings roughly.
 
@@ -125,7 +112,9 @@ def first_loadings(
     excess = counts.backproject(embeddings) - totals * mean
     excess = torch.nn.functional.softshrink(excess, loadings.shrink())
     own = loadings.ridge(embeddings.shape[1])
-    ridge = max(own, RIDGE * min(1.0, len(counts) / RIDGE_DOCUMENTS))
+    ridge = max(
+        own, settings.ridge * min(1.0, len(counts) / max(1, settings.ridge_documents))
+    )
     start = excess / (totals * variance + ridge)
     bias = -0.5 * (start * start) @ variance - start @ mean
     return start, bias

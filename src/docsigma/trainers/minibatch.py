@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
     from docsigma.counts.sorted_counts import SortedCounts
     from docsigma.covariances import Gaussians
+    from docsigma.optimizers import Optimizer
     from docsigma.parts import Parts
     from docsigma.ranks import Ranks
-    from docsigma.trainers._base import Optimizer
-    from docsigma.trainers.schedule import MinibatchSettings, Stage
+    from docsigma.trainers.schedule import Stage
+    from docsigma.trainers.settings import MinibatchSettings
 
 
 class MinibatchTrainer(Trainer):
@@ -62,7 +63,7 @@ class MinibatchTrainer(Trainer):
     counts : SortedCounts
         The training documents.
     parts : Parts
-        Likelihood, prior, posterior family and loadings; those that learn are moved.
+        Likelihood, prior, covariance family and loadings; those that learn are moved.
     like : Tensor
         Gives dtype and device.
     n_components : int
@@ -169,7 +170,7 @@ class MinibatchTrainer(Trainer):
         window = max(self.settings.window, last.n_passes // 5)
         if done < max(2 * window, last.n_passes // 2):
             return None
-        return StopRule(window, 2 * window)
+        return StopRule(window)
 
     def _make_batch(self, places: NDArray[np.intp], n_words: int) -> Batch:
         """Return documents with the commonest `n_words` words, and all their tokens.
@@ -250,7 +251,7 @@ class MinibatchTrainer(Trainer):
         n_words, n = self.stages[0].n_words, len(self.dealt.rows)
         k, block = self.table.n_components, self.settings.block
         sample = self.counts.batch(self._sample(), n_words)
-        start = semantic_start(sample, k, self.seed, self._like)
+        start = semantic_start(sample, k, self.seed, self._like, self.settings.spare)
         centre = self.prior.start(self._like.new_zeros(1, k))
         for begin in range(0, n, block):
             rows = self.dealt.rows[begin : begin + block]
@@ -279,7 +280,9 @@ class MinibatchTrainer(Trainer):
         rows = self._sample()
         counts = CountTensor(damped(self.counts.batch(rows, n_words)), self._like)
         mean = self.dealt.gather(self.q.mean, rows)
-        loadings, shift = first_loadings(counts, mean, self.parts.loadings)
+        loadings, shift = first_loadings(
+            counts, mean, self.parts.loadings, self.settings
+        )
         if before == 0:
             self.table.bias[0] = 0.0
         bias = self._rare_bias(before)
@@ -312,7 +315,8 @@ class MinibatchTrainer(Trainer):
             counts = self.counts.batch(self.dealt.first, self.counts.n_features)
             totals = totals - CountTensor(counts, self._like).word_totals()
         step = MinibatchStep(
-            self.table.prefix(n_words),
+            self.table,
+            n_words,
             self.parts,
             self.prior,
             self.q,
@@ -325,9 +329,6 @@ class MinibatchTrainer(Trainer):
             n_tokens=n_tokens,
             ranks=self.ranks,
         )
-        progress = self.epoch / max(1, (self.n_passes or 0) - 1)
-        change = settings.last_damping - settings.first_damping
-        damping = settings.first_damping + change * progress
         regular = self.epoch == 0 or (done + 1) % settings.curved_every == 0
         curved = regular or done == stage.n_passes - 1
         k = self.table.n_components
@@ -340,7 +341,6 @@ class MinibatchTrainer(Trainer):
             step.visit(
                 self.batch(batch, n_words),
                 noise[self.dealt.within[batch]],
-                damping,
                 stage.rate(part),
                 curved,
                 unseen=batch == unseen,

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from docsigma.kernels import CountTensor, SoftmaxMoments
     from docsigma.likelihoods import DocumentLikelihood, LikelihoodTerms
     from docsigma.loadings import Loadings, WordAscent
+    from docsigma.optimizers import Optimizer
     from docsigma.parts import Parts
     from docsigma.priors import PriorTensors
     from docsigma.ranks import Ranks
-    from docsigma.trainers._base import Optimizer
-    from docsigma.trainers.schedule import MinibatchSettings
+    from docsigma.trainers.settings import MinibatchSettings
 
 
 class Batch(NamedTuple):
@@ -82,11 +82,6 @@ class WordTable:
         self.tensor[n_words, -2] = torch.logsumexp(rest, 0) if len(rest) else -1e4
         self.size.fill_(n_words)
 
-    def prefix(self, n_words: int) -> WordPrefix:
-        """Return the first words, and the one for all others."""
-        rows = self.tensor[: n_words + 1]
-        return WordPrefix(self, rows, rows[:-1, :-2], rows[:, -2])
-
     def optimizers(self) -> dict[str, Optimizer]:
         """Return the optimizers by name, for a checkpoint."""
         return {"loadings": self.ascent, "bias": self.bias_ascent}
@@ -99,33 +94,25 @@ def log_shares(totals: Tensor, n_words: int) -> Tensor:
     return shared
 
 
-class WordPrefix(NamedTuple):
-    """The commonest words of a table, with loadings, and one word for all others."""
-
-    table: WordTable
-    rows: Tensor
-    loadings: Tensor
-    bias: Tensor
-
-
 class MinibatchStep:
     r"""One pass of :class:`~docsigma.trainers.minibatch.MinibatchTrainer`.
 
-    It moves the words of this pass and the posteriors `q` of this process's documents
-    in place. `documents` are all of these, once. Of the whole corpus, `totals` are the
-    tokens of each word, `documents_with` the documents that have it, and `n_tokens` all
-    tokens. `log_shares` says how the words that one stands for share its probability.
-    `bound` and `kl` are sums over the documents visited so far; `linear_gradient` is
-    :math:`X^\top\nu` of all documents here: summed over the `ranks`, the linear half of
-    T's gradient for a linear likelihood, and most of it for others. `effective_tokens`
-    are those of each document's last visit, moved in place too: with them as weights
-    one evaluation of the words gives everything, though effective counts follow from
-    it.
+    It moves the first `n_words` of `table` and the posteriors `q` of this process's
+    documents in place. `documents` are all of these, once. Of the whole corpus,
+    `totals` are the tokens of each word, `documents_with` the documents that have it,
+    and `n_tokens` all tokens. `log_shares` says how the words that one stands for share
+    its probability. `bound` and `kl` are sums over the documents visited so far;
+    `linear_gradient` is :math:`X^\top\nu` of all documents here: summed over the
+    `ranks`, the linear half of T's gradient for a linear likelihood, and most of it for
+    others. `effective_tokens` are those of each document's last visit, moved in place
+    too: with them as weights one evaluation of the words gives everything, though
+    effective counts follow from it.
     """
 
     def __init__(
         self,
-        words: WordPrefix,
+        table: WordTable,
+        n_words: int,
         parts: Parts,
         prior: PriorTensors,
         q: Gaussians,
@@ -139,11 +126,14 @@ class MinibatchStep:
         n_tokens: float,
         ranks: Ranks,
     ) -> None:
-        self.words, self.parts, self.prior = words, parts, prior
+        self.table, self.parts, self.prior = table, parts, prior
+        # The commonest words, with loadings, and one word for all others.
+        self.rows = table.tensor[: n_words + 1]
+        self.loadings, self.bias = self.rows[:-1, :-2], self.rows[:, -2]
         self.ranks = ranks
         self.q, self.settings, self.n_tokens = q, settings, n_tokens
         self.effective_tokens = effective_tokens
-        n_words, k = words.loadings.shape
+        k = table.n_components
         self.log_shares = log_shares
         self.totals = torch.cat([totals[:n_words], totals[n_words:].sum()[None]])
         self.bound = torch.zeros((), dtype=torch.float64, device=totals.device)
@@ -174,15 +164,15 @@ class MinibatchStep:
             ranks.sum(everything)
         seen = documents_with.clamp(min=1.0)[:, None]
         # A word in few documents has few directions: its curvature lies in them.
-        rows = totals[:n_words, None] * (1 + k / seen) / settings.newton
+        rows = totals[:n_words, None] * (1 + k / seen)
         self.word_curvature = rows, moment / max(n_tokens, 1.0)
         faster = (settings.common / seen).sqrt_()
         self.word_rates = faster.clamp_(1.0, settings.rare_word_rate)
 
     def update_basis(self) -> None:
         """Compute the words' covariance as it is now."""
-        loadings = self.words.rows[:, :-2]
-        self.basis = LoadingsBasis(loadings, self.words.bias, self.prior)
+        loadings = self.rows[:, :-2]
+        self.basis = LoadingsBasis(loadings, self.bias, self.prior)
         self.norms = self._counted()[0].square().sum(dim=1)
 
     def _counted(self) -> tuple[Tensor, Tensor]:
@@ -191,17 +181,15 @@ class MinibatchStep:
         A linear likelihood counts the tokens of rare words as those of one word; any
         other sees each of them.
         """
-        words, n_words = self.words, len(self.words.loadings)
         if self.parts.likelihood.linear or not len(self.log_shares):
-            return words.loadings, words.bias
-        rare = words.bias[n_words] + self.log_shares
-        return words.table.loadings, torch.cat([words.bias[:n_words], rare])
+            return self.loadings, self.bias
+        rare = self.bias[-1] + self.log_shares
+        return self.table.loadings, torch.cat([self.bias[:-1], rare])
 
     def visit(
         self,
         batch: Batch,
         noise: Tensor,
-        damping: float,
         rate: float,
         curved: bool,
         unseen: bool = False,
@@ -241,7 +229,9 @@ class MinibatchStep:
         )
         # The draw moved the gradient by the curvature times `away`: take that back.
         away = points - q.mean
-        step = damping * (curvature.solve(gradient - prior.times(away)) + away)
+        step = self.settings.damping * (
+            curvature.solve(gradient - prior.times(away)) + away
+        )
         reach = self.settings.reach * prior.scale / step.abs().amax(dim=1, keepdim=True)
         moved = step * reach.clamp_(max=1.0)
         self.q[rows] = q.with_mean(q.mean + moved)
@@ -261,11 +251,11 @@ class MinibatchStep:
         """Evaluate a draw per document; the words' gradients are weighted."""
         moments = self.parts.loadings.moments(
             points,
-            self.words.rows,
+            self.rows,
             whole=self.whole,
             second=curved and self.parts.covariance.diagonal,
             weights=weights,
-            workspace=self.words.table.workspace,
+            workspace=self.table.workspace,
         )
         # Linear: the mean of w says it all, and the draw's noise stays out.
         at = q.mean if self.parts.likelihood.linear else points
@@ -277,7 +267,7 @@ class MinibatchStep:
         """Return tokens times the spread of t, in the form of the family."""
         family = self.parts.covariance
         if not family.diagonal:
-            model = self.parts.model(self.words.rows[:, :-2], self.words.bias)
+            model = self.parts.model(self.rows[:, :-2], self.bias)
             centre = self.basis.mean.expand_as(q.mean)
             spread = objective.ExpectedLse(model, family)(q, centre).spread
             return tokens.view(-1, *[1] * (spread.ndim - 1)) * spread
@@ -294,7 +284,7 @@ class MinibatchStep:
         weights: Tensor,
         rate: float,
     ) -> None:
-        table, n_words = self.words.table, len(self.words.loadings)
+        table, n_words = self.table, len(self.loadings)
         assert moments.loading_gradient is not None
         assert moments.bias_gradient is not None
         scale = self.n_tokens / self.ranks.sum(counts.n_tokens.sum()).clamp(min=1.0)
@@ -311,7 +301,7 @@ class MinibatchStep:
             # Each has the linear half of its own documents: one sum does for both.
             linear = self.ranks.sum(linear - scale * softmax)
         table.ascent.ascend(
-            self.words.loadings,
+            self.loadings,
             WordGradient(
                 linear,
                 softmax if self.ranks.size == 1 else None,
@@ -325,7 +315,7 @@ class MinibatchStep:
         if table.learn_bias:
             excess = self.totals + self.ranks.sum(excess)
             table.bias_ascent.ascend(
-                self.words.rows[:, -2:-1], excess[:, None], rate * self.prior.scale
+                self.rows[:, -2:-1], excess[:, None], rate * self.prior.scale
             )
 
     def _excess(

@@ -27,14 +27,7 @@ if TYPE_CHECKING:
     from docsigma.covariances import Gaussians
     from docsigma.objective import Model
     from docsigma.parts import Parts
-
-
-# Passes over the words for the posteriors of a batch.
-PASSES = 4
-# Steps until the rate has fallen to the root of a half.
-SLOWING = 50
-# Tokens that a document is taken to have had where only its model is left.
-TOKENS = 200.0
+    from docsigma.trainers.settings import MinibatchSettings
 
 
 class StreamTrainer:
@@ -46,7 +39,7 @@ class StreamTrainer:
     Parameters
     ----------
     parts : Parts
-        Likelihood, prior, posterior family and loadings.
+        Likelihood, prior, covariance family and loadings.
     like : Tensor
         Gives dtype and device.
     n_features, n_components : int
@@ -59,6 +52,8 @@ class StreamTrainer:
         Whether m moves; otherwise it follows the uni-gram so far.
     seed : int
         Decides all draws.
+    settings : MinibatchSettings
+        How it starts and steps.
     """
 
     def __init__(
@@ -72,12 +67,14 @@ class StreamTrainer:
         batch_size: int,
         learn_bias: bool,
         seed: int,
+        settings: MinibatchSettings,
     ) -> None:
         self.parts = parts
         self.prior = parts.prior.tensors(n_components, like)
         self.learning_rate = learning_rate
         self.batch_size = batch_size
         self.seed = seed
+        self.settings = settings
         self._like = like
         self._table = WordTable(
             n_features, n_components, parts.loadings, like, learn_bias
@@ -100,14 +97,14 @@ class StreamTrainer:
         """Return the log uni-gram of all documents so far."""
         return log_unigram(self._totals)
 
-    def resume(self, model: Model, log_unigram: NDArray[np.float64]) -> None:
-        """Go on from a model whose documents are gone; they count as one batch."""
+    def resume(self, model: Model, word_totals: NDArray[np.float64]) -> None:
+        """Go on from a model, with the sums of the counts that it was trained on."""
         self._table.loadings.copy_(model.loadings)
         self._table.bias[:-1] = model.bias
         if model.words is not None:
             # The prior's part of it is small, and fades as documents come.
             self._curvature = 1 / model.words.variance
-        self._totals = np.exp(log_unigram) * TOKENS * self.batch_size
+        self._totals = word_totals
         self._started = True
 
     def learn(self, blocks: Iterable[sp.csr_matrix]) -> dict[str, float]:
@@ -140,10 +137,12 @@ class StreamTrainer:
 
     def _start(self, counts: sp.csr_matrix) -> None:
         k = self._table.n_components
-        start = semantic_start(counts, k, self.seed, self._like)
+        start = semantic_start(counts, k, self.seed, self._like, self.settings.spare)
         mean = start.embed(counts, self.prior.scale)
         weighted = CountTensor(damped(counts), self._like)
-        loadings, shift = first_loadings(weighted, mean, self.parts.loadings)
+        loadings, shift = first_loadings(
+            weighted, mean, self.parts.loadings, self.settings
+        )
         self._table.loadings.copy_(loadings)
         bias = torch.from_numpy(self.log_unigram()).to(self._like)
         self._table.bias[:-1] = bias + shift if self._table.learn_bias else bias
@@ -153,7 +152,9 @@ class StreamTrainer:
         loadings, bias = self._table.loadings, self._table.bias[:-1]
         parts, k = self.parts, self._table.n_components
         model = parts.model(loadings.contiguous(), bias.contiguous())
-        found = infer(counts, model, parts.covariance, max_iter=PASSES)
+        found = infer(
+            counts, model, parts.covariance, max_iter=self.settings.stream_passes
+        )
         q, step = found.posterior, self._n_steps
         self._n_steps += 1
         source = generator(self.seed, Stream.STREAM_NOISE, step)
@@ -171,7 +172,7 @@ class StreamTrainer:
         assert moments.loading_gradient is not None
         assert moments.bias_gradient is not None
         scale = float(self._totals.sum()) / float(counts.n_tokens.sum())
-        rate = self.learning_rate / (1 + step / SLOWING) ** 0.5
+        rate = self.learning_rate / (1 + step / self.settings.stream_slowing) ** 0.5
         self._table.ascent.ascend(
             loadings,
             WordGradient(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 # Five rounds against the five before.
-STOP = StopRule(window=5, least=10)
+STOP = StopRule(window=5)
 # Batches whose noise is drawn together.
 NOISES = 64
 

@@ -23,9 +23,7 @@ import csv
 import gzip
 import io
 import json
-import os
 import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -33,6 +31,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from _versions import load_saved, run_version
 
 JOBS = ("fit", "embed", "fit-short", "embed-short")
 DISK_JOBS = ("read", "count", "fit-disk")
@@ -93,21 +93,13 @@ def count(texts: Path, out: Path) -> None:
 def run_on_disk(job: str, folder: Path, make: bool) -> dict[str, float]:
     """Run one of the `DISK_JOBS`."""
     from docsigma import BayesianSMM, read_documents
+    from docsigma.counts import DiskCounts
 
-    open_counts: Any
-    try:
-        from docsigma.counts import DiskCounts
-
-        open_counts = DiskCounts
-    except ImportError:
-        from docsigma.corpora import ShardedCounts
-
-        open_counts = ShardedCounts.open
     stored = folder / "-".join(["counts", *Path(sys.argv[1]).resolve().parts[1:]])
     if make:
         count(folder / "texts.jsonl", stored)
         return {}
-    counts = open_counts(stored)
+    counts = DiskCounts(stored)
     # Imports are done before the clock starts.
     (folder / "few.txt").write_text("sun and rain\n" * 9)
     count(folder / "few.txt", folder / "few")
@@ -135,9 +127,6 @@ def run(job: str, folder: Path, device: str, make: bool) -> dict[str, float]:
 
     kind = "short" if job.endswith("short") else "long"
     counts = sp.load_npz(folder / f"{kind}.npz")
-    if job == "embed-short":
-        # The version before issue 15 needs a minute for some thousand.
-        counts = counts[:500]
     settings: dict[str, Any] = {"random_state": 0, "device": device, "tol": 0}
     model = BayesianSMM(100, max_iter=4, l1=0.1, **settings)
     cuda = device == "cuda"
@@ -146,7 +135,7 @@ def run(job: str, folder: Path, device: str, make: bool) -> dict[str, float]:
         return {}
     stored = None
     if job.startswith("embed"):
-        stored = BayesianSMM.load(folder / kind).set_params(device=device)
+        stored = load_saved(folder / kind).set_params(device=device)
 
     def once() -> None:
         if stored is None:
@@ -173,14 +162,9 @@ def run(job: str, folder: Path, device: str, make: bool) -> dict[str, float]:
 
 def call(source: Path, job: str, folder: Path, device: str, make: bool = False) -> Any:
     """Run one job in a process that imports docsigma from `source`."""
-    command = [sys.executable, __file__, str(source), str(source), "--worker", job]
-    command += ["--folder", str(folder), "--device", device] + ["--make"] * make
-    environment = {**os.environ, "PYTHONPATH": str(source.resolve())}
-    environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    done = subprocess.run(
-        command, env=environment, check=True, capture_output=True, text=True
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+    command: list[Any] = [__file__, source, source, "--worker", job]
+    command += ["--folder", folder, "--device", device] + ["--make"] * make
+    return run_version(source, *command)
 
 
 def main() -> None:

@@ -88,8 +88,7 @@ class _Recorder(PointLoadings):
 
 
 @pytest.mark.parametrize("n_draws", [1, 4])
-@pytest.mark.parametrize("chunk", [5, 1000])
-def test_a_pass_gives_autograds_gradients_and_bound(n_draws, chunk):
+def test_a_pass_gives_autograds_gradients_and_bound(n_draws):
     problem = toy(3, precision=2.0)
     n = problem.matrix.shape[0]
     words = _Recorder(l1=0.5, l2=0.25)
@@ -107,7 +106,6 @@ def test_a_pass_gives_autograds_gradients_and_bound(n_draws, chunk):
         n_draws=n_draws,
         learn_bias=True,
         seed=3,
-        chunk=chunk,
     )
     trainer.run(1, 0.0)
     noise = standard_normals(

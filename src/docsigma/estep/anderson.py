@@ -5,11 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-# Ridge on the least squares, whose diagonal is one.
-RIDGE = 1e-8
-# Keeps a row without memory from dividing by zero.
-TINY = 1e-100
-
 
 class Anderson:
     r"""Extrapolation of a fixed-point iteration, row by row (Anderson, 1965).
@@ -48,11 +43,12 @@ class Anderson:
         pairs = (known[:, 1:] & known[:, :-1])[:, :, None]
         moved = (points.diff(dim=1) * pairs).double()
         changed = (steps.diff(dim=1) * pairs).double()
+        numbers = torch.finfo(torch.float64)
         # Old differences may be far longer than new ones: each counts by its direction.
-        size = changed.norm(dim=2, keepdim=True).clamp(min=TINY)
+        size = changed.norm(dim=2, keepdim=True).clamp(min=numbers.tiny)
         moved, changed = moved / size, changed / size
         unit = torch.eye(self.depth, dtype=moved.dtype, device=moved.device)
-        gram = changed @ changed.mT + RIDGE * unit
+        gram = changed @ changed.mT + numbers.eps**0.5 * unit
         gamma = torch.linalg.solve(gram, changed @ step.double()[:, :, None])
         correction = ((moved + changed).mT @ gamma)[:, :, 0]
         extrapolated: Tensor = step - correction.to(step)

@@ -8,19 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from docsigma.estep.settings import NewtonSettings
+
 if TYPE_CHECKING:
     from docsigma.covariances import FullGaussians
     from docsigma.kernels import CountTensor
     from docsigma.priors import PriorTensors
-
-
-# Part of a document's curvature that its own words decide; the rest has the shape of
-# the corpus's.
-OWN_PART = 0.4
-# The most that the covariance of its own words is scaled up by.
-OWN_MOST = 2.0
-# Eigenvalues below this are rounding.
-LEAST_VALUE = 1e-12
 
 
 class LoadingsBasis:
@@ -54,10 +47,11 @@ class LoadingsBasis:
         values, vectors = eigen(white)
         if back is not None:
             vectors = back @ vectors
-        self.values: Tensor = values.clamp(min=LEAST_VALUE).to(loadings)
+        self.values: Tensor = values.clamp(min=0).to(loadings)
         self.vectors: Tensor = vectors.to(loadings)
         self.variance = self.covariance.diagonal().clamp(min=0)
-        self.trace = self.variance.sum().clamp(min=LEAST_VALUE)
+        tiny = torch.finfo(loadings.dtype).tiny
+        self.trace = self.variance.sum().clamp(min=tiny)
 
 
 def eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
@@ -144,6 +138,8 @@ class WordCurvature:
         over the components.
     trace : Tensor of shape (n, 1)
         :math:`N\,\mathrm{tr}\,\mathrm{Cov}_\theta(t)` as far as it is known.
+    own_part : float
+        Part of the trace that the document's own words have.
     """
 
     def __init__(
@@ -155,6 +151,7 @@ class WordCurvature:
         projected: Tensor,
         own_trace: Tensor,
         trace: Tensor,
+        own_part: float = NewtonSettings.own_part,
     ) -> None:
         self._counts = counts
         self._loadings = loadings
@@ -162,8 +159,8 @@ class WordCurvature:
         self._prior = prior
         self._projected = projected
         self._tokens = counts.n_tokens[:, None]
-        self._own = OWN_PART * trace / own_trace.clamp(min=1e-3)
-        self._own = self._own.clamp(max=OWN_MOST)
+        # No more than twice what they say: a trace of nearly nothing scales nothing.
+        self._own = (own_part * trace / own_trace.clamp(min=1e-3)).clamp(max=2.0)
         rest = (trace - self._own * own_trace).clamp(min=0)
         self._shared = rest / basis.trace
 

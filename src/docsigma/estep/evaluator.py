@@ -107,6 +107,7 @@ class Evaluator:
             state.likelihood.projected,
             state.own_trace,
             state.trace,
+            self.settings.own_part,
         )
 
 

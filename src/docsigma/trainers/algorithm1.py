@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from docsigma.counts._base import BLOCK
 from docsigma.exceptions import InputError
 from docsigma.kernels import SoftmaxWords, softmax_moments
 from docsigma.loadings import WordGradient, WordInformation, are_whole
@@ -18,7 +17,7 @@ from docsigma.trainers._base import PassSums, StopRule, Trainer, learn_parts
 from docsigma.trainers.settings import Algorithm1Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from docsigma.covariances import DiagonalGaussians, Gaussians, Points
     from docsigma.kernels import CountTensor
@@ -36,7 +35,7 @@ class Algorithm1Trainer(Trainer):
     One pass: draw noise; one Adam step on every document's posterior; the bound at
     the new posteriors; one (orthant-wise) Adam step on T, and on m if it is learned.
     Every document has its own gradient and its own Adam moments, and the penalty
-    and the KL count once per pass, whatever the size of the blocks.
+    and the KL count once per pass.
 
     Parameters
     ----------
@@ -58,8 +57,6 @@ class Algorithm1Trainer(Trainer):
         Whether m moves.
     seed : int
         With the number of the pass, decides the noise.
-    chunk : int
-        Documents whose draws are held at once; the words are blocked by the kernel.
     """
 
     def __init__(
@@ -74,7 +71,6 @@ class Algorithm1Trainer(Trainer):
         n_draws: int,
         learn_bias: bool,
         seed: int,
-        chunk: int = BLOCK,
     ) -> None:
         super().__init__(seed)
         for _, part in parts.items():
@@ -87,7 +83,7 @@ class Algorithm1Trainer(Trainer):
         self.counts, self.posterior = counts, posterior
         self.parts: Parts = parts
         self.loadings, self.bias = loadings, bias
-        self.n_draws, self.chunk = n_draws, chunk
+        self.n_draws = n_draws
         self.prior = parts.prior.tensors(loadings.shape[1], loadings)
         self.ascent = parts.loadings.full_ascent(loadings, learning_rate)
         self._bias_ascent = Adam(bias, learning_rate) if learn_bias else None
@@ -124,44 +120,35 @@ class Algorithm1Trainer(Trainer):
         noise = standard_normals(shape, source, self.loadings)
         self._move_posteriors(likelihood, words, noise)
 
-        weights = self.counts.n_tokens
-        softmax = torch.zeros_like(self.loadings)
-        bias_gradient = torch.zeros_like(self.bias)
-        linear = self.loadings.new_zeros(len(self.bias), k)
-        value = torch.empty_like(weights, dtype=torch.float64)
-        for rows, some in self._blocks(likelihood):
-            points = self.posterior[rows].points(noise[rows])
-            inputs = points.flatten(0, 1)
-            if self.parts.likelihood.linear:
-                tokens = weights[rows, None].expand(-1, self.n_draws)
-                moments = softmax_moments(
-                    inputs, words, weights=(tokens / self.n_draws).flatten()
-                )
-                lse = moments.lse.double().view(-1, self.n_draws).mean(dim=1)
-                mean = self.posterior.mean[rows]
-                value[rows] = some.value(mean, lse)
-                linear += some.counts.backproject(mean)
-                bias_gradient += some.counts.word_totals()
-            else:
-                lse = softmax_moments(inputs, words).lse.view(-1, self.n_draws)
-                tokens = torch.empty_like(lse)
-                total = torch.zeros_like(value[rows])
-                for draw in range(self.n_draws):
-                    terms = some.at(points[:, draw], lse[:, draw])
-                    tokens[:, draw] = terms.tokens / self.n_draws
-                    total += terms.value / self.n_draws
-                    linear += terms.counts.backproject(points[:, draw]) / self.n_draws
-                    bias_gradient += terms.counts.word_totals() / self.n_draws
-                value[rows] = total
-                moments = softmax_moments(inputs, words, weights=tokens.flatten())
-            assert moments.loading_gradient is not None
-            assert moments.bias_gradient is not None
-            softmax += moments.loading_gradient
-            bias_gradient -= moments.bias_gradient
+        points, n_draws = self.posterior.points(noise), self.n_draws
+        inputs = points.flatten(0, 1)
+        if self.parts.likelihood.linear:
+            tokens = self.counts.n_tokens[:, None].expand(-1, n_draws) / n_draws
+            moments = softmax_moments(inputs, words, weights=tokens.flatten())
+            lse = moments.lse.double().view(-1, n_draws).mean(dim=1)
+            value = likelihood.value(self.posterior.mean, lse)
+            linear = self.counts.backproject(self.posterior.mean)
+            totals = self.counts.word_totals()
+        else:
+            lse = softmax_moments(inputs, words).lse.view(-1, n_draws)
+            each = [likelihood.at(points[:, r], lse[:, r]) for r in range(n_draws)]
+            value = torch.stack([terms.value for terms in each]).mean(dim=0)
+            tokens = torch.stack([terms.tokens for terms in each], dim=1) / n_draws
+            linear = torch.zeros_like(self.loadings)
+            totals = torch.zeros_like(self.bias)
+            for draw, terms in enumerate(each):
+                linear += terms.counts.backproject(points[:, draw]) / n_draws
+                totals += terms.counts.word_totals() / n_draws
+            moments = softmax_moments(inputs, words, weights=tokens.flatten())
+        assert moments.loading_gradient is not None
+        assert moments.bias_gradient is not None
+        bias_gradient = totals - moments.bias_gradient
         kl = kl_divergence(self.posterior, self.prior)
         bound = float(document_bound(value, kl).sum())
         penalty = self.parts.loadings.penalty(self.loadings)
-        gradient = WordGradient(linear, softmax, information=self._information())
+        gradient = WordGradient(
+            linear, moments.loading_gradient, information=self._information()
+        )
         self.ascent.ascend(self.loadings, gradient)
         if self._bias_ascent is not None:
             self._bias_ascent.ascend(self.bias, bias_gradient)
@@ -179,35 +166,20 @@ class Algorithm1Trainer(Trainer):
         totals = self.counts.word_totals()
         return WordInformation(curvature, totals[:, None], are_whole(totals))
 
-    def _blocks(
-        self, likelihood: DocumentLikelihood
-    ) -> Iterator[tuple[Tensor, DocumentLikelihood]]:
-        many = self.n_documents > self.chunk
-        rows = torch.arange(self.n_documents, device=self.bias.device)
-        for some in torch.split(rows, self.chunk):
-            yield some, likelihood.select(some) if many else likelihood
-
     def _move_posteriors(
         self, likelihood: DocumentLikelihood, words: SoftmaxWords, noise: Tensor
     ) -> None:
         """Go one Adam step up the bound of every document."""
-        gradients = {
-            name: torch.empty_like(self.posterior.tensors()[name])
-            for name in self._posterior_ascent
-        }
-        for rows, some in self._blocks(likelihood):
-            q = self.posterior[rows]
-            points = q.points(noise[rows])
-            flat = points.flatten(0, 1)
-            moments = softmax_moments(flat, words, first=True)
-            assert moments.first is not None
-            first = moments.first.view_as(points)
-            linear, tokens = self._linear(some, q, points, moments.lse)
-            found = q.gradients(self.prior, linear, tokens, first, noise[rows])
-            for name, gradient in zip(gradients, found, strict=False):
-                gradients[name][rows] = gradient
-        for name, optimizer in self._posterior_ascent.items():
-            optimizer.ascend(self.posterior.tensors()[name], gradients[name])
+        q = self.posterior
+        points = q.points(noise)
+        moments = softmax_moments(points.flatten(0, 1), words, first=True)
+        assert moments.first is not None
+        first = moments.first.view_as(points)
+        linear, tokens = self._linear(likelihood, q, points, moments.lse)
+        found = q.gradients(self.prior, linear, tokens, first, noise)
+        ascents = self._posterior_ascent.items()
+        for (name, optimizer), gradient in zip(ascents, found, strict=False):
+            optimizer.ascend(q.tensors()[name], gradient)
 
     def _linear(
         self, likelihood: DocumentLikelihood, q: Gaussians, points: Tensor, lse: Tensor

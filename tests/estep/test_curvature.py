@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from docsigma.estep import curvature
+from docsigma.estep import NewtonSettings, curvature
 from docsigma.estep.curvature import LoadingsBasis, WordCurvature
 from toy import toy
 
@@ -45,9 +45,7 @@ def described(problem):
     for d in range(N):
         mine = np.cov(t.T, fweights=x[d].astype(int), ddof=0) * tokens[d]
         trace = float(informed[d].sum())
-        part = min(
-            curvature.OWN_PART * trace / max(np.trace(mine), 1e-3), curvature.OWN_MOST
-        )
+        part = min(NewtonSettings.own_part * trace / max(np.trace(mine), 1e-3), 2.0)
         rest = max(trace - part * np.trace(mine), 0.0)
         scaled = rest * shared / np.trace(shared)
         matrices.append(LAM * np.eye(K) + part * mine + scaled)

@@ -47,7 +47,8 @@ class LoadingsBasis:
         values, vectors = eigen(white)
         if back is not None:
             vectors = back @ vectors
-        self.values: Tensor = values.clamp(min=0).to(loadings)
+        least = torch.finfo(values.dtype).eps
+        self.values: Tensor = values.clamp(min=least).to(loadings)
         self.vectors: Tensor = vectors.to(loadings)
         self.variance = self.covariance.diagonal().clamp(min=0)
         tiny = torch.finfo(loadings.dtype).tiny

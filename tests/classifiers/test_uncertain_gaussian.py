@@ -444,16 +444,3 @@ def test_pickles(data):
     glcu = of_columns().fit(X, y)
     again = pickle.loads(pickle.dumps(glcu))
     np.testing.assert_array_equal(again.predict_proba(X), glcu.predict_proba(X))
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_gpu_gives_the_cpus_probabilities():
-    random = np.random.default_rng(0)
-    y = random.integers(0, 4, 600)
-    means = random.standard_normal((4, 60))[y] + random.standard_normal((600, 60))
-    X = np.hstack([means, random.uniform(0.1, 2.0, means.shape)])
-    cpu = of_columns(device="cpu").fit(X, y)
-    gpu = of_columns(device="cuda").fit(X, y)
-    np.testing.assert_allclose(gpu.covariance_, cpu.covariance_, atol=1e-8)
-    np.testing.assert_allclose(gpu.predict_proba(X), cpu.predict_proba(X), atol=1e-8)

@@ -11,12 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from sklearn.exceptions import ConvergenceWarning
 
 from docsigma import BayesianSMM
 from docsigma_paper.topic_id import load_task
@@ -52,6 +54,10 @@ def measure(
     q, embed_seconds = timed(lambda: model.posterior(test))
     many = sp.vstack([test] * COPIES, format="csr")
     _, many_seconds = timed(lambda: model.posterior(many))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", ConvergenceWarning)
+        model.posterior(test)
+    missed = [str(one.message).split()[0] for one in said]
     seen = model.perplexity(test, posterior=q)
     return model, {
         **settings,
@@ -59,6 +65,7 @@ def measure(
         "fit_seconds": fit_seconds,
         "embed_documents_per_second": test.shape[0] / embed_seconds,
         "embed_many_documents_per_second": many.shape[0] / many_seconds,
+        "not_converged": sum(map(int, missed)),
         "perplexity": seen.corpus,
         "perplexity_per_document": seen.per_document,
     }

@@ -31,6 +31,14 @@ def run_version(source: Path, script: str, *arguments: object) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def commit(source: Path) -> str:
+    """Return the commit that is checked out at `source`."""
+    command = ["git", "-C", str(source), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
 def load_saved(folder: Path) -> Any:
     """Load a model that any version saved: parameters not known here are left out."""
     from docsigma import BayesianSMM

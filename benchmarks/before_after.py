@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from _versions import load_saved, run_version
+from _versions import commit, load_saved, run_version
 
 JOBS = ("fit", "embed", "fit-short", "embed-short")
 DISK_JOBS = ("read", "count", "fit-disk")
@@ -224,7 +224,13 @@ def main() -> None:
             }
             print(job, json.dumps(report[job]), flush=True)
     if chosen.json is not None:
-        about = {"device": chosen.device, "documents": n, "words": v, "jobs": report}
+        commits = {"old": commit(chosen.old), "new": commit(chosen.new)}
+        about = commits | {
+            "device": chosen.device,
+            "documents": n,
+            "words": v,
+            "jobs": report,
+        }
         chosen.json.write_text(json.dumps(about, indent=1) + "\n", "utf-8")
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from _versions import load_saved, run_version
+from _versions import commit, load_saved, run_version
 
 KINDS: dict[str, dict[str, Any]] = {
     "default": {},
@@ -192,7 +192,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as name:
             rows += compare(chosen, corpus, Path(name))
     if chosen.json is not None:
-        text = json.dumps({"settings": chosen.settings, "rows": rows}, indent=1)
+        commits = {"old": commit(chosen.old), "new": commit(chosen.new)}
+        about = commits | {"settings": chosen.settings, "rows": rows}
+        text = json.dumps(about, indent=1)
         chosen.json.write_text(text + "\n", "utf-8")
 
 

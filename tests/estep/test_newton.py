@@ -21,7 +21,7 @@ GRID = {1: 4001, 2: 401}
 EXACT = {"tol": 1e-6, "max_iter": 2000}
 # Loadings of standard deviation 7 make posteriors with several bends, which steps creep
 # along. No document of the six corpora of benchmarks/results/bounds.json comes near
-# that: the longest takes 15 passes.
+# that: the longest takes 26 passes.
 CREEPING = "ten times as large"
 
 

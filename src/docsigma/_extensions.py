@@ -39,7 +39,7 @@ def find_registered(group: str, name: str, own: dict[str, Kind]) -> Kind | None:
     """Return the entry called `name`, or None if nothing that is installed has it."""
     if name in own:
         return own[name]
-    entries = importlib.metadata.entry_points(group=f"docsigma.{group}", name=name)
-    entry = next(iter(entries), None)
-    found: Kind | None = None if entry is None else entry.load()
-    return found
+    for entry in importlib.metadata.entry_points(group=f"docsigma.{group}", name=name):
+        found: Kind = entry.load()
+        return found
+    return None

@@ -58,7 +58,7 @@ def read_json_object(path: Path, missing: str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} is damaged: {error}") from error
     if not isinstance(value, dict):
-        raise InputError(f"{path} is damaged: it holds no JSON object")
+        raise InputError(f"{path} is damaged: it is not a JSON object")
     return value
 
 

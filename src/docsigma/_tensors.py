@@ -86,7 +86,7 @@ def read_tensors(
             arrays = {name: handle.get_tensor(name) for name in handle.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise InputError(
-            f"{path} is damaged or no safetensors file: {str(error).splitlines()[0]}"
+            f"{path} is damaged or not safetensors: {str(error).splitlines()[0]}"
         ) from error
     if metadata.get("format") != "docsigma":
         raise InputError(f"{path} is a safetensors file that docsigma did not write")

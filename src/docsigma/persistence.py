@@ -139,7 +139,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Array
     """Read what :func:`write_checkpoint` wrote."""
     arrays, metadata = read_tensors(path)
     if metadata.get("kind") != "checkpoint":
-        raise InputError(f"{path} is no docsigma checkpoint")
+        raise InputError(f"{path} is not a docsigma checkpoint")
     try:
         config = json.loads(metadata["config"])
     except (KeyError, ValueError) as error:

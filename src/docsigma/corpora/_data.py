@@ -34,7 +34,7 @@ def files_status(corpus: str, names: tuple[str, ...]) -> tuple[bool, str]:
 
 
 def require_files(corpus: str, names: tuple[str, ...], *, name: str) -> list[Path]:
-    """Return the files of a corpus folder; an `InputError` if one is missing."""
+    """Return the files of a corpus folder; raise an InputError if one is missing."""
     files, hint = _search(corpus, names)
     if hint:
         raise InputError(f"the corpus `{name}` is not here: {hint}")

@@ -52,7 +52,7 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Open `path` for reading, decompressed by its suffix.
 
-    A file that cannot be opened, or is found damaged in the block, is an InputError.
+    If it cannot be opened or proves damaged in the block, it raises an InputError.
     """
     suffix = path.suffix.lower()
     opened: Any = {".gz": gzip.open, ".xz": lzma.open}.get(suffix, open)

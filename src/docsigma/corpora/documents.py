@@ -125,7 +125,7 @@ class Documents:
     def labelled(self) -> tuple[Documents, list[str]]:
         """Return the documents that have a label, and their labels.
 
-        If none has one, it is an InputError.
+        Raises an InputError if there is none.
 
         Examples
         --------

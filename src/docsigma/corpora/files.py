@@ -233,7 +233,7 @@ def _blocks(
 def _scalar(value: object) -> str | None:
     """Return a scalar as a string, None if it is blank, null or NaN.
 
-    A list or an object is a TypeError.
+    A list or an object raises a TypeError.
 
     Examples
     --------

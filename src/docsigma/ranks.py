@@ -18,8 +18,8 @@ from docsigma.exceptions import InputError
 class Ranks:
     """The processes that train one model together, as one of them sees it.
 
-    By default there is one, and sums change nothing. With several, all must call the
-    same methods in the same order; they communicate by ``torch.distributed``.
+    By default there is one, and `sum` returns its argument. With several, all must call
+    the same methods in the same order; they communicate by ``torch.distributed``.
 
     Attributes
     ----------

@@ -25,8 +25,8 @@ class Perplexity:
     per_document : float
         exp(- mean over documents of log evidence / tokens).
     standard_error : float
-        Of `corpus`, for the documents as a sample (delta method); it includes the noise
-        of the draws.
+        Of `corpus` over samples of documents (delta method), including the noise of the
+        draws.
     estimator : str
         How the evidence was estimated.
     n_draws : int

@@ -63,7 +63,7 @@ def blank(
 
 
 def save_figures(figures: Mapping[str, Figure], folder: Path) -> list[str]:
-    """Write figures to the files that are their names; return the paths."""
+    """Write figures to `folder` under their names; return the paths."""
     for name, figure in figures.items():
         with atomic_file(folder / name) as temporary:
             figure.savefig(temporary)
@@ -163,7 +163,7 @@ def plot_risk_coverage(
 def plot_confusion_matrix(
     probabilities: Any, labels: Any, *, classes: Any = None
 ) -> Figure:
-    """Draw which classes are predicted for which; rows are true, and sum to 100%.
+    """Draw the confusion matrix; rows are the true classes and sum to 100%.
 
     Parameters
     ----------

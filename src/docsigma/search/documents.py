@@ -226,9 +226,10 @@ class DocumentIndex:
         """Read a folder that :meth:`save` wrote; arrays are mapped, no code is run."""
         files, config = current_generation(folder)
         loaders: Any = {"model": load_model, "classifier": CountsClassifier.load}
-        if config.get("embedder") not in loaders:
+        kind = str(config.get("embedder"))
+        if kind not in loaders:
             raise InputError(f"the index in {folder} has no model to embed texts")
-        embedder = loaders[config["embedder"]](files / "model")
+        embedder = loaders[kind](files / "model")
         found = cls(embedder, read_index(GaussianIndex, files, config))
         path = Path(files) / EXCERPTS
         found._excerpts = read_json_object(path, f"the index has no {EXCERPTS}")

@@ -1,7 +1,7 @@
 """Document embeddings with their uncertainties.
 
-Word counts go in; each document comes out as a Gaussian: a mean that says where it
-lies, a covariance that says how sure we are.
+Word counts go in; each document comes out as a Gaussian: its mean is the embedding,
+its covariance the uncertainty.
 """
 
 from __future__ import annotations
@@ -78,9 +78,10 @@ def __getattr__(name: str) -> Any:
     from docsigma._extensions import install_hint
 
     if where := install_hint("classes", name):
-        # No AttributeError: `from docsigma import ...` would drop its sentence.
-        then = f"`from docsigma_paper import {name}`"
-        raise ImportError(f"{name} is {where}, then {then}")
+        # Not AttributeError: `from docsigma import ...` would drop its message.
+        raise ImportError(
+            f"{name} is {where}, then `from docsigma_paper import {name}`"
+        )
     raise AttributeError(f"module 'docsigma' has no attribute {name!r}")
 
 

@@ -14,13 +14,13 @@ Floats = NDArray[np.float64]
 
 
 def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
-    """Refuse a value that is none of the choices."""
+    """Refuse a value that is not one of the choices."""
     if value not in choices:
         raise InputError(f"`{name}` must be one of {', '.join(choices)}, got {value!r}")
 
 
 def floats(name: str, values: ArrayLike, n_dimensions: int) -> NDArray[Any]:
-    """Return a finite array of floats, a copy of `values`, of `n_dimensions`."""
+    """Return a copy of `values` as a finite float array of `n_dimensions` axes."""
     array = np.array(values)
     if array.ndim != n_dimensions:
         raise InputError(
@@ -39,7 +39,7 @@ def check_shape(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:
 
 
 def check_finite(what: str, array: NDArray[Any]) -> None:
-    """Refuse an array with an infinite number or NaN, and say where the first is."""
+    """Refuse an array that has infinity or NaN; the message locates the first."""
     if not np.isfinite(array).all():
         place = np.argwhere(~np.isfinite(array))[0].tolist()
         where = f" at {place}" if place else ""
@@ -49,7 +49,7 @@ def check_finite(what: str, array: NDArray[Any]) -> None:
 def check_all(
     name: str, array: NDArray[Any], allowed: NDArray[np.bool_], rule: str
 ) -> None:
-    """Refuse an array with an entry that is not `allowed`, and say where it is."""
+    """Refuse an array unless all entries are `allowed`; locate the first other."""
     if not allowed.all():
         place = tuple(np.argwhere(~allowed)[0].tolist())
         axes = zip(("row", "column"), place, strict=False)

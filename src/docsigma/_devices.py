@@ -1,4 +1,4 @@
-"""Which device to compute on."""
+"""The device to compute on, and its memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from docsigma.exceptions import InputError
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the torch device called `name`; ``"auto"`` takes a GPU if there is one.
+    """Return the torch device called `name`; ``"auto"`` means a GPU if there is one.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def memory_of(device: torch.device) -> int | None:
-    """Return the bytes of a machine's memory, or those free on a GPU, if known."""
+    """Return a machine's memory or a GPU's free memory in bytes, None if unknown."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return int(free)
@@ -40,13 +40,7 @@ def memory_of(device: torch.device) -> int | None:
 
 
 def check_memory(n_bytes: int, device: torch.device, what: str) -> None:
-    """Refuse work that needs more memory than a device has.
-
-    Raises
-    ------
-    InputError
-        With both numbers.
-    """
+    """Refuse work that needs more memory than a device has."""
     there = memory_of(device)
     if there is not None and n_bytes > there:
         raise InputError(

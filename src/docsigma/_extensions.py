@@ -1,9 +1,8 @@
-"""What other distributions add to docsigma, and which of them to install for a name.
+"""What other distributions add to docsigma's registries, by entry points.
 
-A distribution joins by entry points of three groups: ``docsigma.commands`` (a function
-or a typer app), ``docsigma.corpora`` (a
-:class:`~docsigma.corpora.registry.NamedCorpus`) and ``docsigma.models`` (a class). A
-registry of docsigma is one dict; the two functions below look into it, then beside it.
+There are three groups: ``docsigma.commands`` (a function or a typer app),
+``docsigma.corpora`` (a :class:`~docsigma.corpora.registry.NamedCorpus`) and
+``docsigma.models`` (a class).
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from typing import TypeVar
 
 Kind = TypeVar("Kind")
 
-# What docsigma-paper has, by group; "classes" are names that users may try to import
-# from `docsigma`.
+# Names in docsigma-paper, by group, for hints where it is not installed; "classes" are
+# those that users may try to import from `docsigma`.
 PAPER = {
     "classes": ("NVDM", "SMM", "SelectedNaiveBayes", "ULMFiTClassifier"),
     "commands": ("reproduce",),
@@ -24,23 +23,23 @@ PAPER = {
 
 
 def install_hint(group: str, name: str) -> str:
-    """Return what to install if docsigma-paper has the name, and "" if not."""
+    """Return what to install if the name is in docsigma-paper, else ""."""
     if name not in PAPER[group]:
         return ""
     return "in docsigma-paper: pip install docsigma-paper"
 
 
 def registered_names(group: str, own: dict[str, Kind]) -> list[str]:
-    """Return the names of docsigma's `own` registry and of what joins it."""
+    """Return the names of docsigma's `own` registry, then those of entry points."""
     entries = importlib.metadata.entry_points(group=f"docsigma.{group}")
     return list(dict.fromkeys([*own, *(entry.name for entry in entries)]))
 
 
 def find_registered(group: str, name: str, own: dict[str, Kind]) -> Kind | None:
-    """Return what `name` stands for, or None if nothing that is installed has it."""
+    """Return the entry called `name`, or None if nothing that is installed has it."""
     if name in own:
         return own[name]
-    entries = importlib.metadata.entry_points(group=f"docsigma.{group}", name=name)
-    entry = next(iter(entries), None)
-    found: Kind | None = None if entry is None else entry.load()
-    return found
+    for entry in importlib.metadata.entry_points(group=f"docsigma.{group}", name=name):
+        found: Kind = entry.load()
+        return found
+    return None

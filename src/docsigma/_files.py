@@ -1,4 +1,4 @@
-"""Writing files so that a reader never sees half of one."""
+"""Writing files so that a reader never sees an incomplete one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _why(error: OSError) -> str:
 
 
 def sync(path: Path) -> None:
-    """Ask the disk to keep `path`, so that a full disk shows before the rename."""
+    """Flush `path` to the disk, so that a full disk is noticed before the rename."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -34,12 +34,12 @@ def _temporary(path: Path) -> Path:
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Remove temporary files that a killed :func:`atomic_file` of `path` left behind.
+    """Remove temporary files that a killed :func:`atomic_file` of `path` left.
 
-    Only for a file that no other process is writing.
+    Call it only for a file that no other process is writing.
     """
     target = Path(path)
-    # As _temporary names them, and nothing else.
+    # Exactly the names that _temporary makes.
     stem, suffix = re.escape(target.stem), re.escape(target.suffix)
     ours = re.compile(rf"\.{stem}\.[0-9a-f]{{8}}\.tmp{suffix}")
     # One that cannot be removed does no harm.
@@ -50,7 +50,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
 
 
 def read_json_object(path: Path, missing: str) -> dict[str, Any]:
-    """Read a JSON file that holds an object; `missing` is the error without it."""
+    """Read a JSON object from a file; `missing` is the error if there is no file."""
     try:
         value = json.loads(path.read_text("utf-8"))
     except FileNotFoundError as error:
@@ -58,19 +58,16 @@ def read_json_object(path: Path, missing: str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} is damaged: {error}") from error
     if not isinstance(value, dict):
-        raise InputError(f"{path} is damaged: it holds no JSON object")
+        raise InputError(f"{path} is damaged: it is not a JSON object")
     return value
 
 
 @contextlib.contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path that becomes `path` when the block ends well.
+    """Yield a temporary path that becomes `path` when the block succeeds.
 
-    If the block fails the temporary file is removed and an older `path` stays
-    as it was.
-
-    A file that cannot be written (no such folder, no permission, disk full) is an
-    InputError.
+    If it fails, the temporary file is removed and an older `path` is left unchanged.
+    An OSError (no such folder, no permission, disk full) becomes an InputError.
     """
     target = Path(path)
     temporary = _temporary(target)
@@ -100,11 +97,10 @@ def check_replaceable(folder: Path) -> None:
 
 @contextlib.contextmanager
 def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary folder that becomes `path` when the block ends well.
+    """Yield a temporary folder that becomes `path` when the block succeeds.
 
-    An older folder at `path` is moved aside, replaced, and only then removed,
-    so that at every moment one complete folder exists. Replacing is refused if
-    `path` holds anything that docsigma did not write.
+    An older folder at `path` is moved aside, replaced, and only then removed, so that
+    one complete folder exists at any time. See also :func:`check_replaceable`.
     """
     target = Path(path)
     temporary = _temporary(target)

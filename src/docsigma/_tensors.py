@@ -1,4 +1,4 @@
-"""Named arrays in a safetensors file, read and written with care."""
+"""Reading and writing named arrays in safetensors files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from docsigma._files import atomic_file
 from docsigma.exceptions import InputError
 
-# Names that the format has for numpy's kinds of numbers; the size in bits follows.
+# The format's letters for numpy's kinds of numbers; the size in bits follows.
 LETTERS = {"f": "F", "i": "I", "u": "U"}
 
 
@@ -25,8 +25,8 @@ def write_tensors(
 ) -> None:
     """Write `arrays` to `path`, whole or not at all.
 
-    The same arrays and metadata make the same bytes. The safetensors library keeps
-    the metadata in a hash map and writes them in another order in each process, so
+    The same arrays and metadata always make the same bytes. The safetensors library
+    keeps the metadata in a hash map, whose order differs from process to process, so
     the file is put together here.
     """
     parts = _encode(arrays, {"format": "docsigma", **(metadata or {})})
@@ -35,7 +35,7 @@ def write_tensors(
 
 
 def _write(path: Path, parts: list[Any]) -> None:
-    # One by one: together they may be too large to be in memory twice.
+    # One by one: joined, they would be in memory twice.
     with path.open("wb") as handle:
         handle.writelines(parts)
 
@@ -44,7 +44,10 @@ def _encode(
     arrays: Mapping[str, np.ndarray[Any, Any]], metadata: Mapping[str, str]
 ) -> list[Any]:
     """Return the parts of a safetensors file: length of the header, header, data."""
-    plain = {name: _little_endian(array) for name, array in arrays.items()}
+    plain = {
+        name: np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+        for name, array in arrays.items()
+    }
     header: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
     # Wide numbers first: each array then starts at a multiple of its own width.
     names = sorted(plain, key=lambda name: (-plain[name].itemsize, name))
@@ -57,14 +60,10 @@ def _encode(
             "data_offsets": (start, end),
         }
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
-    # The data start at a multiple of eight bytes.
+    # Data must start at a multiple of eight bytes.
     text += b" " * (-len(text) % 8)
     data = [plain[name].data for name in names]
     return [len(text).to_bytes(8, "little"), text, *data]
-
-
-def _little_endian(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
 
 
 def _type_name(dtype: np.dtype[Any]) -> str:
@@ -78,10 +77,7 @@ def _type_name(dtype: np.dtype[Any]) -> str:
 def read_tensors(
     path: str | os.PathLike[str],
 ) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, str]]:
-    """Read the arrays and the metadata of a file that :func:`write_tensors` wrote.
-
-    A file that is missing, damaged, or written by something else is refused.
-    """
+    """Return the arrays and the metadata of a file that :func:`write_tensors` wrote."""
     if not Path(path).is_file():
         raise InputError(f"{path} does not exist")
     try:
@@ -90,7 +86,7 @@ def read_tensors(
             arrays = {name: handle.get_tensor(name) for name in handle.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise InputError(
-            f"{path} is damaged or no safetensors file: {str(error).splitlines()[0]}"
+            f"{path} is damaged or not safetensors: {str(error).splitlines()[0]}"
         ) from error
     if metadata.get("format") != "docsigma":
         raise InputError(f"{path} is a safetensors file that docsigma did not write")

@@ -1,13 +1,13 @@
-"""Errors that a user can cause and mend."""
+"""Errors that a user can cause and correct."""
 
 from __future__ import annotations
 
 
 class InputError(ValueError):
-    """Input that cannot be used, told in one sentence.
+    """Input that cannot be used, described in one sentence.
 
-    The sentence names the file, line, column or argument, and both numbers
-    where two numbers disagree. The command line prints it and exits with 2.
+    The sentence names the file, line, column or argument, and both numbers if two
+    numbers disagree. The command line prints it and exits with code 2.
 
     Examples
     --------

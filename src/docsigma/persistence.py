@@ -1,10 +1,9 @@
 """Models and checkpoints on disk: safetensors and JSON, no code.
 
 A model is a folder: ``config.json`` (schema version, parameters, history, checksum),
-``model.safetensors``, a ``README.md`` for people and hubs of models, which is not read
-back, and, if the model knows its words, ``vocabulary.json``. A
-checkpoint is one safetensors file with its configuration inside, so that replacing
-it is one rename.
+``model.safetensors``, ``vocabulary.json`` if the model knows its words, and a
+``README.md`` for people and model hubs, which is not read back. A checkpoint is one
+safetensors file with its configuration inside, so that one rename replaces it.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 
 @dataclass(frozen=True)
 class StoredModel:
-    """What a model folder holds.
+    """Contents of a model folder.
 
     Attributes
     ----------
     kind : str
-        Name of the class that wrote it.
+        Name of the model's class.
     config : dict
         JSON-safe values: parameters, fitted scalars, history.
     arrays : dict of arrays
         Fitted arrays.
     vocabulary : dict or None
-        What :meth:`docsigma.counts.Vocabulary.to_dict` gave.
+        As :meth:`docsigma.counts.Vocabulary.to_dict` returns it.
     """
 
     kind: str
@@ -101,14 +100,7 @@ def write_model(
 
 
 def read_model(folder: str | os.PathLike[str], kind: str | None = None) -> StoredModel:
-    """Read a model folder and check it; `kind` names the class it must hold.
-
-    Raises
-    ------
-    InputError
-        If the folder or one of its files is missing, damaged, foreign, of an
-        unknown schema version, or of another kind.
-    """
+    """Read and check a model folder; it must be of the class named `kind`, if given."""
     root = Path(folder)
     if not root.is_dir():
         raise InputError(f"there is no model folder {root}")
@@ -147,7 +139,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Array
     """Read what :func:`write_checkpoint` wrote."""
     arrays, metadata = read_tensors(path)
     if metadata.get("kind") != "checkpoint":
-        raise InputError(f"{path} is no docsigma checkpoint")
+        raise InputError(f"{path} is not a docsigma checkpoint")
     try:
         config = json.loads(metadata["config"])
     except (KeyError, ValueError) as error:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 class Stream(IntEnum):
-    """What numbers are drawn for; no two streams share any."""
+    """Purpose of random numbers; no two streams share any."""
 
     LOADINGS = 0
     BATCHES = 1
@@ -30,11 +30,11 @@ class Stream(IntEnum):
 def generator(
     seed: int, stream: Stream, first: int = 0, second: int = 0
 ) -> torch.Generator:
-    """Return a CPU generator that depends on these four numbers and nothing else.
+    """Return a CPU generator that depends only on these four numbers.
 
-    Training takes one per pass or batch, ``generator(seed, Stream.NOISE, epoch,
-    batch)``: a resumed run needs no generator state to go on with the same draws.
-    The key always has three words of 32 bits, so no two keys are the same one.
+    Training uses one per pass or batch, ``generator(seed, Stream.NOISE, epoch,
+    batch)``, so a resumed run continues with the same draws without a saved state.
+    The key always has three words of 32 bits, so no two keys coincide.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def generator(
 def standard_normals(
     shape: tuple[int, ...], source: torch.Generator, like: Tensor
 ) -> Tensor:
-    """Draw on the CPU, so that every device sees the same numbers."""
+    """Draw on the CPU, so that the numbers are the same for every device."""
     return torch.randn(shape, generator=source, dtype=like.dtype).to(like.device)
 
 
@@ -64,10 +64,6 @@ def antithetic_normals(
 
     The mean over the draws is zero and, for an even number of draws, the mean
     square of each dimension is one: the first two moments carry no noise.
-
-    Returns
-    -------
-    Tensor of shape (n_draws, n_components)
 
     Examples
     --------

@@ -18,15 +18,15 @@ from docsigma.exceptions import InputError
 class Ranks:
     """The processes that train one model together, as one of them sees it.
 
-    By default there is one, and its sums are what they are. With more, all of them call
-    the same methods in the same order; their machinery is ``torch.distributed``.
+    By default there is one, and `sum` returns its argument. With several, all must call
+    the same methods in the same order; they communicate by ``torch.distributed``.
 
     Attributes
     ----------
     rank : int
-        Number of this process, from 0; that one writes what is written once.
+        Number of this process; process 0 writes what is written once.
     size : int
-        How many there are.
+        Number of processes.
 
     Examples
     --------
@@ -41,9 +41,9 @@ class Ranks:
     def join(cls) -> Ranks:
         """Join the processes that were started together.
 
-        Those of ``torch.distributed`` where they are joined already, as Ray Train and
-        Spark's TorchDistributor do; else those that ``torchrun`` started; else this
-        process is alone. GPUs talk over nccl, everything else over gloo.
+        These are the process group of ``torch.distributed`` if there is one, as under
+        Ray Train and Spark's TorchDistributor, else those that ``torchrun`` started,
+        else this process alone. GPUs communicate over nccl, the rest over gloo.
         """
         from torch import distributed
 
@@ -56,14 +56,14 @@ class Ranks:
             if torch.cuda.is_available():
                 torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
                 backend = "cpu:gloo,cuda:nccl"
-            # A machine that is lost without a word ends the training after this.
+            # Training fails this long after a machine was lost silently.
             patience = timedelta(minutes=10)
-            with _told():
+            with _input_errors():
                 distributed.init_process_group(backend, timeout=patience)
         return cls(distributed.get_rank(), distributed.get_world_size())
 
     def leave(self) -> None:
-        """Let the others go, at the end of the work."""
+        """Leave the process group at the end of the work."""
         from torch import distributed
 
         if self.size > 1 and distributed.is_initialized():
@@ -72,9 +72,8 @@ class Ranks:
     def sum(self, tensor: Tensor) -> Tensor:
         """Add up a tensor over the processes, in place; return it.
 
-        All get the same bits, and get them again when the work is repeated: every
-        number is added up in one order, which depends on the number of processes and
-        nothing else.
+        The order of the additions depends only on the number of processes, so all get
+        the same bits, and the same again if the work is repeated.
         """
         if self.size > 1:
             from torch import distributed
@@ -83,7 +82,7 @@ class Ranks:
         return tensor
 
     def first(self, tensor: Tensor) -> Tensor:
-        """Copy what the first process has to all, in place; return it."""
+        """Copy the first process's tensor to all, in place; return it."""
         if self.size > 1:
             from torch import distributed
 
@@ -91,23 +90,23 @@ class Ranks:
         return tensor
 
     def any(self, flag: bool) -> bool:
-        """Whether `flag` holds in any of the processes."""
+        """Return whether `flag` is true in any of the processes."""
         if self.size == 1:
             return flag
         return bool(self.sum(torch.tensor(int(flag))))
 
     def wait(self) -> None:
-        """Wait until all processes have come here."""
+        """Wait until all processes have reached this call."""
         self.any(False)
 
 
 def _in_place(work: Callable[[Tensor], object], tensor: Tensor) -> None:
-    """Let the processes work on a tensor, wherever it is."""
+    """Run a collective operation on a tensor, on whatever device it is."""
     from torch import distributed
 
-    with _told():
+    with _input_errors():
         if tensor.is_cpu and distributed.get_backend() == "nccl":
-            # A group that an engine made may know GPUs only.
+            # A group that Ray or Spark made may support only GPUs.
             there = tensor.cuda()
             work(there)
             tensor.copy_(there)
@@ -116,13 +115,13 @@ def _in_place(work: Callable[[Tensor], object], tensor: Tensor) -> None:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """Turn the error of a process that is gone into one sentence."""
+def _input_errors() -> Iterator[None]:
+    """Turn the error of a lost process into an InputError."""
     try:
         yield
     except RuntimeError as error:
         raise InputError(
             "another process of this training has ended or cannot be reached: see its "
-            "own message; the last complete checkpoint stays, and --resume goes on "
+            "own message; the last complete checkpoint is kept, and --resume continues "
             f"from it ({str(error).splitlines()[0].strip()})"
         ) from error

@@ -45,7 +45,7 @@ def test_a_table_with_another_delimiter_is_read(tmp_path, mark, given):
 )
 def test_a_wrong_delimiter_is_hinted_at(tmp_path, mark, said):
     file = table(tmp_path / "own.csv", mark)
-    with pytest.raises(InputError, match=f"separated by {said}, give `delimiter`"):
+    with pytest.raises(InputError, match=f"separated by {said}, set `delimiter`"):
         read_documents(file)
     file.write_text(f'"id"{mark}"text"\n"1"{mark}"sun"\n')
     with pytest.raises(InputError, match=f"separated by {said}"):
@@ -95,7 +95,7 @@ def test_another_encoding_is_read(tmp_path, encoding, suffix):
     }
     file.write_text(shown[suffix], encoding)
     assert read_documents(file, encoding=encoding).texts == ["café crème"]
-    with pytest.raises(InputError, match="give it as `encoding`, for example cp1252"):
+    with pytest.raises(InputError, match="set `encoding` to it, for example cp1252"):
         read_documents(file)
 
 
@@ -123,11 +123,11 @@ def test_a_folder_leaves_out_files_that_are_no_text(tmp_path):
     (tmp_path / "a.txt").write_text("sun")
     (tmp_path / "b.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
     (tmp_path / "c.pdf").write_bytes(b"%PDF-1.7 all in letters")
-    with pytest.warns(UserWarning, match=r"2 of 3 files are no text .*b\.png, c\.pdf"):
+    with pytest.warns(UserWarning, match=r"2 of 3 files are not text .*b\.png, c\.pdf"):
         found = read_documents(tmp_path)
     assert found.ids == ["a.txt"]
     (tmp_path / "a.txt").unlink()
-    with pytest.raises(InputError, match="2 of 2 files are no text"):
+    with pytest.raises(InputError, match="2 of 2 files are not text"):
         read_documents(tmp_path)
 
 

@@ -65,7 +65,7 @@ def test_log_probabilities_do_not_underflow():
         ([[np.nan, 1.0]], [0], None, "nan in row 0, column 0; probabilities lie"),
         ([[0.5, 0.5]], [2], None, "`labels` has 2, but `probabilities` has 2 col"),
         ([[0.5, 0.5]], [-1], None, "`labels` has -1, but `probabilities` has 2"),
-        ([[0.5, 0.5]], ["a"], None, "column numbers where no `classes` are given"),
+        ([[0.5, 0.5]], ["a"], None, "column numbers if no `classes` are given"),
         ([[0.5, 0.5]], ["a"], ["b", "c"], "'a', which is not in `classes`"),
         ([[0.5, 0.5]], ["a"], ["a"], "has 1 names, but `probabilities` has 2 col"),
     ],

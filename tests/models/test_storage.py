@@ -78,7 +78,7 @@ def test_damage_is_told_in_one_sentence(folder):
     tensors = folder / "model.safetensors"
     data = bytearray(tensors.read_bytes())
     tensors.write_bytes(data[: len(data) // 2])
-    with pytest.raises(InputError, match="damaged or no safetensors file"):
+    with pytest.raises(InputError, match="damaged or not safetensors"):
         BayesianSMM.load(folder)
     data[-3] ^= 255
     tensors.write_bytes(data)
@@ -93,7 +93,7 @@ def test_foreign_files_are_refused(folder):
     with pytest.raises(InputError, match="docsigma did not write"):
         BayesianSMM.load(folder)
     (folder / "model.safetensors").write_bytes(b"PK\x03\x04 not tensors")
-    with pytest.raises(InputError, match="damaged or no safetensors file"):
+    with pytest.raises(InputError, match="damaged or not safetensors"):
         BayesianSMM.load(folder)
 
 

@@ -193,7 +193,7 @@ def test_ids_are_unique_and_known():
     index = GaussianIndex()
     q = draw(3, 0)[0]
     index.add(q, ["a", "b", "c"])
-    with pytest.raises(InputError, match="'b' already"):
+    with pytest.raises(InputError, match="already has a document 'b'"):
         index.add(q[:1], ["b"])
     with pytest.raises(InputError, match="no document 'x'"):
         index.remove(["x"])
@@ -212,7 +212,7 @@ def test_other_folders_are_not_overwritten(tmp_path):
     (tmp_path / "notes" / "a.txt").write_text("mine")
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text('{"format": "docsigma-model"}')
-    for name, why in (("notes", "not a docsigma"), ("model", "no index")):
+    for name, why in (("notes", "not a docsigma"), ("model", "but not an index")):
         with pytest.raises(InputError, match=why):
             index.save(tmp_path / name)
     with pytest.raises(InputError, match="does not describe a docsigma index"):

@@ -158,7 +158,7 @@ def killed(corpus, tmp_path_factory):
     said = [line for line in err.splitlines() if line.startswith("docsigma: ")]
     assert len(said) == 1, err
     assert "another process of this training has ended" in said[0]
-    assert "--resume goes on" in said[0]
+    assert "--resume continues" in said[0]
     assert not (folder / "model").exists()
     return folder
 

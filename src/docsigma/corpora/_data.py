@@ -11,7 +11,7 @@ DATA_VARIABLE = "DOCSIGMA_DATA"
 
 
 def _search(corpus: str, names: tuple[str, ...]) -> tuple[list[Path], str]:
-    """Return the files of a corpus folder, and how to have them if one is missing."""
+    """Return the files of a corpus folder, and how to get them if one is missing."""
     root = os.environ.get(DATA_VARIABLE, "")
     if not root:
         return [], f"set {DATA_VARIABLE} to the folder that holds {corpus}/"
@@ -22,19 +22,19 @@ def _search(corpus: str, names: tuple[str, ...]) -> tuple[list[Path], str]:
 
 
 def data_files(corpus: str, names: tuple[str, ...]) -> list[Path] | None:
-    """Return the files of a corpus folder, or None unless all of them are there."""
+    """Return the files of a corpus folder, or None if one is missing."""
     files, hint = _search(corpus, names)
     return None if hint else files
 
 
 def files_status(corpus: str, names: tuple[str, ...]) -> tuple[bool, str]:
-    """Return whether the files of a corpus folder are there, and how to have them."""
+    """Return whether the files of a corpus folder are there, and how to get them."""
     _, hint = _search(corpus, names)
     return not hint, hint or "at hand"
 
 
 def require_files(corpus: str, names: tuple[str, ...], *, name: str) -> list[Path]:
-    """Return the files of a corpus folder, or raise an `InputError` without them."""
+    """Return the files of a corpus folder; raise an InputError if one is missing."""
     files, hint = _search(corpus, names)
     if hint:
         raise InputError(f"the corpus `{name}` is not here: {hint}")

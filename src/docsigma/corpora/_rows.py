@@ -1,4 +1,4 @@
-"""Rows of a file or folder one after the other, never all in memory."""
+"""Rows of a file or folder one by one, never all in memory."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    # Columns to read; those that must be there with the name of their parameter.
+    # Columns to read, with the parameter that names them; "" if one may be missing.
     Wanted = Mapping[str, str]
 
 
 Row = tuple[int, dict[str, object]]
-# What tables may be separated by, in words.
+# Delimiters that are recognised for a hint.
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 def json_rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
-    r"""Yield number and object of each line of a ``.jsonl`` file, blank ones left out.
+    r"""Yield number and object of each line of a ``.jsonl`` file that is not blank.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def table_rows(
     while True:
         number = reader.line_num + 1
         try:
-            # Not around the yield: the limit is the whole process's.
+            # Not around the yield: the limit applies to the whole process.
             with _long_fields():
                 values = next(reader, None)
         except csv.Error as error:
@@ -115,7 +115,7 @@ def table_rows(
 def parquet_rows(path: Path, *, wanted: Wanted) -> Iterator[Row]:
     """Yield number and columns of each row of a ``.parquet`` file, batch by batch.
 
-    A compressed one (``.parquet.gz``) is read whole first: its index is at its end.
+    A compressed file (``.parquet.gz``) is read whole first: its index is at its end.
     """
     try:
         import pyarrow
@@ -133,7 +133,7 @@ def parquet_rows(path: Path, *, wanted: Wanted) -> Iterator[Row]:
             found = list(file.schema_arrow.names)
             check_columns(str(path), found, wanted)
             columns = [name for name in found if name in wanted]
-            # Long texts in a batch of the default size could fill the memory.
+            # Batches of the default size could fill the memory if texts are long.
             for batch in file.iter_batches(batch_size=4096, columns=columns):
                 for row in batch.to_pylist():
                     number += 1
@@ -144,7 +144,7 @@ def parquet_rows(path: Path, *, wanted: Wanted) -> Iterator[Row]:
 
 
 def line_rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
-    """Yield number and text of each line of a ``.txt`` file, empty ones too."""
+    """Yield number and text of each line of a ``.txt`` file, including empty lines."""
     blank = True
     for number, line in numbered_lines(path, encoding):
         blank = blank and not line.strip()
@@ -156,7 +156,7 @@ def line_rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
 def folder_rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
     """Yield id, text and label of each file of a folder, sorted by relative path.
 
-    Files that are no text are left out, with a warning that names them.
+    Files that are not text are left out, with a warning that names them.
     """
     encoding = check_encoding(encoding)
     try:
@@ -180,22 +180,21 @@ def folder_rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
     if not binary:
         return
     shown = ", ".join(binary[:5]) + (", ..." if len(binary) > 5 else "")
-    what = f"{len(binary)} of {len(names)} files are no text"
+    what = f"{len(binary)} of {len(names)} files are not text"
     if len(binary) == len(names):
         raise InputError(f"{path} has no documents: {what} ({shown})")
-    warnings.warn(f"{path}: {what} and left out ({shown})", stacklevel=2)
+    warnings.warn(f"{path}: {what} and are left out ({shown})", stacklevel=2)
 
 
 def named(columns: Iterable[str]) -> str:
-    """Return the names of columns as a sentence has them."""
-    names = [f"`{name}`" for name in columns]
-    return ", ".join(names) if names else "no columns"
+    """Return the names of columns for a sentence."""
+    return ", ".join(f"`{name}`" for name in columns) or "no columns"
 
 
 def check_columns(
     where: str, found: Sequence[str], wanted: Wanted, hint: str = ""
 ) -> None:
-    """Refuse a table without a column that is wanted and must be there."""
+    """Refuse a table that lacks a wanted column."""
     for column, parameter in wanted.items():
         if not parameter or column in found:
             continue
@@ -207,20 +206,20 @@ def check_columns(
 
 
 def _separated_by(line: str, delimiter: str) -> str:
-    """Return a hint where a first line has another delimiter, and not this one."""
+    """Return a hint if a first line has another delimiter and not this one."""
     counts = {mark: line.count(mark) for mark in DELIMITERS}
     most = max(counts, key=counts.__getitem__)
     if counts.get(delimiter) or not counts[most]:
         return ""
     shown = "tab" if most == "\t" else most
     return (
-        f": the file seems to be separated by {DELIMITERS[most]}, give `delimiter` as "
+        f": the file seems to be separated by {DELIMITERS[most]}, set `delimiter` to "
         f'"{shown}"'
     )
 
 
 def _check_surrogates(where: str, row: dict[str, object]) -> None:
-    # JSON can spell half of a character, which no file could be written with later.
+    # JSON can hold half of a surrogate pair, which cannot be written as UTF-8 later.
     for column, value in row.items():
         if isinstance(value, str):
             try:
@@ -233,7 +232,7 @@ def _check_surrogates(where: str, row: dict[str, object]) -> None:
 
 @contextlib.contextmanager
 def _long_fields() -> Iterator[None]:
-    # A C long: smaller than sys.maxsize on Windows.
+    # The limit is a C long, which is smaller than sys.maxsize on Windows.
     previous = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     try:
         yield
@@ -242,7 +241,7 @@ def _long_fields() -> Iterator[None]:
 
 
 def _is_binary(raw: bytes, encoding: str) -> bool:
-    # A text has no zero byte, except in encodings of two or four bytes.
+    # Text has no zero bytes, except in encodings of two or four bytes.
     wide = encoding.startswith(("utf-16", "utf-32"))
     return raw.startswith(b"%PDF-") or (b"\0" in raw[:8192] and not wide)
 

@@ -1,4 +1,4 @@
-"""Reading bytes and lines, plain or compressed, with errors told in one sentence."""
+"""Reading bytes and lines, plain or compressed, with errors of one sentence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import io
 import lzma
 import zlib
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Any
 
 from docsigma.exceptions import InputError
 
@@ -31,9 +31,7 @@ def base_name(path: Path) -> str:
     >>> base_name(Path("folder/notes.CSV.gz"))
     'notes.CSV'
     """
-    if path.suffix.lower() in COMPRESSIONS:
-        return path.stem
-    return path.name
+    return path.stem if path.suffix.lower() in COMPRESSIONS else path.name
 
 
 def existing_file(path: str | os.PathLike[str]) -> Path:
@@ -54,22 +52,13 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Open `path` for reading, decompressed by its suffix.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be opened, or is damaged where it is read in the block.
+    If it cannot be opened or proves damaged in the block, it raises an InputError.
     """
     suffix = path.suffix.lower()
+    opened: Any = {".gz": gzip.open, ".xz": lzma.open}.get(suffix, open)
     try:
-        if suffix == ".gz":
-            with gzip.open(path) as stream:
-                yield cast("IO[bytes]", stream)
-        elif suffix == ".xz":
-            with lzma.open(path) as stream:
-                yield cast("IO[bytes]", stream)
-        else:
-            with path.open("rb") as stream:
-                yield stream
+        with opened(path, "rb") as stream:
+            yield stream
     except EOFError as error:
         raise InputError(f"cannot read {path}: the file ends too early") from error
     except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
@@ -82,13 +71,13 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the whole content of `path`, decompressed by its suffix."""
+    """Return the content of `path`, decompressed by its suffix."""
     with open_bytes(existing_file(path)) as stream:
         return stream.read()
 
 
 def check_encoding(encoding: str) -> str:
-    """Return the name that Python has for an encoding of texts.
+    """Return Python's name for a text encoding, or refuse one that it does not know.
 
     Examples
     --------
@@ -107,25 +96,20 @@ def check_encoding(encoding: str) -> str:
 
 
 def not_encoded(where: str, encoding: str, byte: int) -> InputError:
-    """Return the error of a byte that is not in the encoding of its file."""
+    """Return the error for a byte that the file's encoding does not have."""
     if encoding != "utf-8":
         return InputError(f"{where}: not {encoding} (0x{byte:02x})")
     return InputError(
-        f"{where}: not UTF-8 (0x{byte:02x}); if the file has another encoding, give "
-        "it as `encoding`, for example cp1252"
+        f"{where}: not UTF-8 (0x{byte:02x}); if the file has another encoding, set "
+        "`encoding` to it, for example cp1252"
     )
 
 
 def numbered_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
     r"""Yield each line of a file with its number, from 1, and its line end.
 
-    A byte-order mark is dropped. Only ``\n`` ends a line, so that other separators
-    that Unicode knows stay part of a text.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or a line is not in the encoding; names the line.
+    A byte-order mark is dropped. Only ``\n`` ends a line; Unicode's other separators
+    stay part of the text. The error for a line that is not in the encoding names it.
     """
     encoding = check_encoding(encoding)
     with open_bytes(existing_file(path)) as stream:
@@ -152,7 +136,7 @@ def _decoded_lines(
             for number, line in enumerate(text, start=1):
                 yield number, line.removeprefix("\ufeff") if number == 1 else line
     except UnicodeError as error:
-        # Decoded in blocks: the byte of the line is not known.
+        # Text is decoded in blocks, so the position in the line is not known.
         raise InputError(
             f"{path}, line {number + 1} or after it: not {encoding} ({error})"
         ) from error

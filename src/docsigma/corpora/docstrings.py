@@ -23,20 +23,20 @@ PACKAGES = ("numpy", "scipy", "sklearn", "torch")
 DESCRIPTION = "Docstrings of the installed numpy, scipy, sklearn and torch"
 
 _SKIPPED = {"tests", "test", "externals", "conftest.py", "setup.py"}
-# numpy keeps the bulk of its public functions there.
-_PUBLIC_ALL_THE_SAME = {"_core"}
+# numpy keeps most of its public functions in this private folder.
+_PUBLIC_ANYWAY = {"_core"}
 _ADDERS = {"add_newdoc", "add_docstr", "_add_docstr", "add_docstr_all"}
 
 _Found = tuple[str, str]
 
 
 def installed_packages() -> list[str]:
-    """Return those of `PACKAGES` that are installed, without importing them."""
+    """Return which of `PACKAGES` are installed, without importing them."""
     return [name for name in PACKAGES if _folder(name) is not None]
 
 
 def docstrings_status() -> tuple[bool, str]:
-    """Return whether `load_docstrings` finds a package, and which."""
+    """Return whether `load_docstrings` finds any package, and which."""
     packages = installed_packages()
     if packages:
         return True, f"from the installed {', '.join(packages)}"
@@ -47,21 +47,15 @@ def load_docstrings(*, packages: Sequence[str] = PACKAGES) -> Corpus:
     """Harvest docstrings of at least 20 words from the packages' source files.
 
     The files are parsed, never run. The label is the subpackage, such as
-    ``scipy.stats``; subpackages of fewer than 30 documents get the label of their
-    package. Equal docstrings are kept once. A hash of the document's id decides
-    whether it is a test document, one in five, so that an id is always in the same
-    part.
+    ``scipy.stats``, or the package if the subpackage has fewer than 30 documents.
+    Equal docstrings are kept once. One document in five is a test document, chosen by
+    a hash of its id, so that other packages do not change the choice.
 
     Parameters
     ----------
     packages : sequence of str
-        Which of numpy, scipy, sklearn and torch to read; those not installed are
-        passed over.
-
-    Raises
-    ------
-    InputError
-        If none of them is installed, or a name is not one of them.
+        Which of numpy, scipy, sklearn and torch to read; those that are not installed
+        are skipped, unless none is.
     """
     for name in packages:
         if name not in PACKAGES:
@@ -92,9 +86,9 @@ def load_docstrings(*, packages: Sequence[str] = PACKAGES) -> Corpus:
 def harvest(folder: Path, package: str) -> dict[str, _Found]:
     r"""Return id -> (text, subpackage) for the docstrings under a package's folder.
 
-    Folders and names that start with an underscore are private and left out. Of a
-    private module in a public folder the public names are taken, as names of the
-    folder: there scikit-learn and SciPy keep what the folder exports.
+    Folders and names that start with an underscore are private and left out. The
+    public names of a private module in a public folder count as names of the folder:
+    scikit-learn and SciPy keep there what the folder exports.
 
     Examples
     --------
@@ -145,7 +139,7 @@ def _sources(folder: Path) -> Iterator[Path]:
             continue
         if entry.is_dir():
             private = entry.name.startswith(("_", "."))
-            if not private or entry.name in _PUBLIC_ALL_THE_SAME:
+            if not private or entry.name in _PUBLIC_ANYWAY:
                 yield from _sources(entry)
         elif entry.suffix == ".py":
             yield entry
@@ -177,7 +171,7 @@ def _docstrings(body: Sequence[ast.stmt]) -> Iterator[tuple[str, str | None]]:
 def _added(
     statement: ast.Expr | ast.Assign, call: ast.Call
 ) -> Iterator[tuple[str, str | None]]:
-    """Yield docstrings that a call gives to a function written in C."""
+    """Yield docstrings that a call adds to functions written in C."""
     adder = ast.unparse(call.func).rpartition(".")[2]
     if adder not in _ADDERS or len(call.args) < 2:
         return
@@ -199,7 +193,7 @@ def _added(
 
 
 def _literal(node: ast.expr) -> str | None:
-    """Return the string that an expression is made of, its ``format`` left undone."""
+    """Return the string literal in an expression, ``format`` not applied."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -211,22 +205,15 @@ def _literal(node: ast.expr) -> str | None:
 
 
 def _documents(found: dict[str, _Found]) -> Documents:
-    seen: set[str] = set()
-    kept = []
+    first: dict[str, str] = {}
     for identity in sorted(found):
-        normal = " ".join(found[identity][0].split())
-        if normal not in seen:
-            seen.add(normal)
-            kept.append(identity)
-    sizes = Counter(found[identity][1] for identity in kept)
-    labels = []
-    for identity in kept:
-        label = found[identity][1]
-        small = sizes[label] < 30
-        labels.append(label.partition(".")[0] if small else label)
+        first.setdefault(" ".join(found[identity][0].split()), identity)
+    ids = list(first.values())
+    labels = [found[identity][1] for identity in ids]
+    sizes = Counter(labels)
     return Documents(
-        ids=kept,
-        texts=[found[identity][0] for identity in kept],
-        labels=labels,
+        ids=ids,
+        texts=[found[identity][0] for identity in ids],
+        labels=[name if sizes[name] >= 30 else name.split(".")[0] for name in labels],
         source="installed packages",
     )

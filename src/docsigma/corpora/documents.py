@@ -1,4 +1,4 @@
-"""Documents as they come: texts or counts, with what is known about them."""
+"""Documents as texts or counts, with their ids and labels."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Documents:
     counts : csr_matrix, shape (n_documents, n_features), optional
         Their word counts.
     labels : list of str or None, optional
-        Class of each document, None for one that has none; no list if all have none.
+        Class of each document, None where unknown; no list if all are unknown.
     words : list of str, optional
         Word of each column of `counts`, if known.
     source : str
-        Where they came from, for messages.
+        Origin, for messages.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class Documents:
                 rows = rows.astype(np.intp)
             if rows.ndim != 1 or rows.dtype.kind not in "iub":
                 raise TypeError(
-                    "documents are taken by a slice, whole numbers or a mask, "
+                    "documents are selected by a slice, whole numbers or a mask, "
                     f"got {index!r:.80}; for one document use [i:i + 1]"
                 )
             rows = np.arange(len(self))[rows]
@@ -125,10 +125,7 @@ class Documents:
     def labelled(self) -> tuple[Documents, list[str]]:
         """Return the documents that have a label, and their labels.
 
-        Raises
-        ------
-        InputError
-            If none has one.
+        Raises an InputError if there is none.
 
         Examples
         --------
@@ -148,7 +145,7 @@ class Documents:
 
     @classmethod
     def concatenate(cls, blocks: Sequence[Documents]) -> Documents:
-        """Put blocks together, as `iter_documents` yields them."""
+        """Return all documents of some blocks, as `iter_documents` yields them."""
         if len(blocks) == 1:
             return blocks[0]
         labels: list[str | None] | None = None
@@ -168,7 +165,7 @@ class Documents:
 
 
 def distinct(names: Sequence[str], mark: str) -> list[str]:
-    """Return ids of which no two are alike: `mark` numbers a repeated one.
+    """Return unique names: repeated ones are numbered by `mark`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Documents from a user's own file or folder, whatever its kind, block by block."""
+"""Documents from a user's own file or folder, block by block."""
 
 from __future__ import annotations
 
@@ -32,14 +32,12 @@ TABLES = (".csv", ".tsv")
 TEXTS = (".jsonl", ".csv", ".tsv", ".parquet", ".txt")
 MATRICES = (".mtx", ".npz")
 SUFFIXES = TEXTS + MATRICES
-# A block ends at so many characters, if not at its number of documents.
+# A block of documents ends early at this number of characters.
 BLOCK_CHARACTERS = 2**24
 
 
 def read_documents(path: str | os.PathLike[str], **options: Any) -> Documents:
-    r"""Read documents from a file, its kind told by its suffix, or from a folder.
-
-    The kinds and the `options` are those of `iter_documents`.
+    r"""Read documents from a file or folder; `options` are those of `iter_documents`.
 
     Examples
     --------
@@ -66,46 +64,37 @@ def iter_documents(
     r"""Yield the documents of a file or a folder, a block at a time.
 
     ====================== =====================================================
-    ``.jsonl``             one JSON object per line; blank lines are passed over
+    ``.jsonl``             one JSON object per line; blank lines are skipped
     ``.csv``, ``.tsv``     a table whose first line names the columns
     ``.parquet``           a table (needs ``pip install docsigma[tables]``)
-    ``.txt``               one document per line, an empty one too
-    ``.mtx``, ``.npz``     sparse counts, documents in rows; their labels one per
-                           line in ``<stem>.labels`` beside them
+    ``.txt``               one document per line, even if the line is empty
+    ``.mtx``, ``.npz``     sparse counts, documents in rows; labels, one per line,
+                           in ``<stem>.labels`` in the same folder
     a folder               one document per file, sorted by relative path, which is
                            its id; the first subfolder is its label; hidden files
-                           and those that are no text are left out
+                           and those that are not text are left out
     ====================== =====================================================
 
     Each file may be compressed: ``.gz`` or ``.xz`` after its suffix.
 
-    A block has 8192 documents, fewer if they are long, and labels if one of them has
-    a label. Texts are never all in memory, a matrix of counts is. What cannot be used
-    is told when its line is met.
+    A block has 8192 documents, fewer if they are long. Texts are never all in memory; a
+    matrix of counts is. An InputError is raised when the line it names is reached.
 
     Parameters
     ----------
     path : path
     text_column, label_column, id_column : str
-        Columns of a table. A label that is blank or null is missing: None. Without
-        any label there are no labels. An id that is missing is the number of the
-        line (of the file, from 1). None as `label_column` or `id_column` leaves that
-        column unread. A table may lack the columns ``label`` and ``id``, but none that
-        you name otherwise.
+        Columns of a table. A label that is blank or null is None; a block without any
+        label has no `labels`. A missing id is replaced by the number of the line. With
+        None as `label_column` or `id_column`, that column is not read. A table may
+        lack the columns ``label`` and ``id``, but no column that you name otherwise.
     delimiter : str, optional
-        What separates the columns of a ``.csv`` or ``.tsv`` file, by default a comma
-        or a tab; "tab" is a tab.
+        Delimiter of a ``.csv`` or ``.tsv`` file, by default a comma or a tab; "tab"
+        means a tab.
     encoding : str, default="utf-8"
         Encoding of the texts, for example ``"cp1252"``.
     vocabulary : path, optional
-        For counts only: words of the columns, one per line or a ``.json`` list. By
-        default looked for beside the counts: ``<stem>.vocab``, ``vocab.txt``,
-        ``vocabulary.txt``.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be used: one sentence, with file, line and column.
+        For counts only: words of the columns, see `read_matrix`.
 
     Examples
     --------
@@ -141,14 +130,14 @@ def iter_documents(
             f"but {file} has texts"
         )
     columns: Columns = (text_column, label_column, id_column)
-    # A column that the user has named must be there.
+    # A column that the user has named must exist.
     wanted = {text_column: "text_column"}
     for column, usual in ((label_column, "label"), (id_column, "id")):
         if column is not None:
             wanted.setdefault(column, f"{usual}_column" if column != usual else "")
     mark = _check_delimiter(delimiter, file, suffix if not is_folder else "")
     if is_folder:
-        # The columns of a table do not matter to a folder.
+        # Names of columns do not apply to a folder.
         columns = ("text", "label" if labelled else None, "id")
         rows = folder_rows(file, encoding)
     elif suffix == ".txt":
@@ -165,7 +154,7 @@ def iter_documents(
 
 
 def _check_delimiter(delimiter: str | None, file: Path, suffix: str) -> str:
-    """Return what separates the columns of a file."""
+    """Return the delimiter of a file's columns."""
     if delimiter is None:
         return "\t" if suffix == ".tsv" else ","
     if suffix not in TABLES:
@@ -197,7 +186,7 @@ Columns = tuple[str, str | None, str | None]
 def _blocks(
     path: Path, rows: Iterator[Row], columns: Columns, unit: str
 ) -> Iterator[Documents]:
-    """Gather rows into documents, and check each value as it comes."""
+    """Collect rows into blocks of documents, checking each value."""
     text_column, label_column, id_column = columns
 
     def refuse(what: str) -> InputError:
@@ -242,12 +231,9 @@ def _blocks(
 
 
 def _scalar(value: object) -> str | None:
-    """Return a scalar as a string, None for one that is blank, null or not a number.
+    """Return a scalar as a string, None if it is blank, null or NaN.
 
-    Raises
-    ------
-    TypeError
-        If `value` has parts: a list, an object.
+    A list or an object raises a TypeError.
 
     Examples
     --------
@@ -273,4 +259,4 @@ def _is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
     except (OSError, ValueError):
-        return False  # existing_file tells why
+        return False  # existing_file raises the reason

@@ -1,4 +1,4 @@
-"""Documents from sparse count matrices, with their words and labels beside them."""
+"""Documents from sparse count matrices, with words and labels beside them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import os
 
 
-# What SciPy's readers raise where a file is damaged.
+# Errors of SciPy's readers on damaged files.
 _BROKEN = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
 _CUT = (EOFError, OSError, MemoryError, NotImplementedError)
 DAMAGE = (*_BROKEN, *_CUT, zipfile.BadZipFile, zlib.error)
@@ -45,15 +45,11 @@ def read_matrix(
     path : Path
         Documents in rows, words in columns.
     vocabulary : path, optional
-        Words of the columns, see `read_vocabulary`. By default the first there is of
-        ``<stem>.vocab``, ``vocab.txt`` and ``vocabulary.txt`` in the same folder.
+        Words of the columns, one per line or a ``.json`` list. By default the first
+        that exists of ``<stem>.vocab``, ``vocab.txt`` and ``vocabulary.txt`` in the
+        same folder.
     labelled : bool
-        Whether to read ``<stem>.labels``, one label a line, if it is there.
-
-    Raises
-    ------
-    InputError
-        If the file is damaged, is not counts, or does not fit its words or labels.
+        Whether to read ``<stem>.labels``, one label per line, if it exists.
 
     Examples
     --------
@@ -113,11 +109,6 @@ def read_matrix(
 
 def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
     r"""Read words from a file, one per line, or from a ``.json`` list.
-
-    Raises
-    ------
-    InputError
-        If there is no word, or one is empty or there twice.
 
     Examples
     --------

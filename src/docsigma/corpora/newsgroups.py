@@ -52,7 +52,7 @@ GROUPS = (
 
 
 def newsgroups_status() -> tuple[bool, str]:
-    """Return whether `load_newsgroups` needs no network, and how to do without."""
+    """Return whether `load_newsgroups` needs no network, and how to get the files."""
     home = os.environ.get("SCIKIT_LEARN_DATA", "~/scikit_learn_data")
     cache = Path(home).expanduser() / "20news-bydate_py3.pkz"
     there = data_files(FOLDER, FILES) is not None or cache.is_file()
@@ -62,13 +62,8 @@ def newsgroups_status() -> tuple[bool, str]:
 def load_newsgroups(*, progress: bool = True) -> Corpus:
     """Load the raw postings, from DOCSIGMA_DATA or by scikit-learn's fetcher.
 
-    Both ways give the same documents in the same order: by newsgroup, then by the
-    number of the article.
-
-    Parameters
-    ----------
-    progress : bool
-        Whether a terminal shows a bar while the postings are fetched.
+    Both return the same documents in the same order: by newsgroup, then by the number
+    of the article. `progress` shows a bar on a terminal while postings are fetched.
     """
     files = data_files(FOLDER, FILES)
     if files is not None:
@@ -174,7 +169,7 @@ def _read_features(path: Path, ids_path: Path, words: list[str]) -> Documents:
         raise InputError(
             f"{ids_path} has {len(ids)} ids but {path} has {len(labels)} documents"
         )
-    # What has no id is named by its label and line.
+    # A document without an id is named by its label and line.
     named = [
         f"{label}/line-{number}" if name in ("", "?") else name
         for number, (name, label) in enumerate(zip(ids, labels, strict=True), start=1)

@@ -31,7 +31,7 @@ class CorpusInfo:
     available : bool
         Whether it can be loaded now, without a network.
     how : str
-        Where it comes from, or how to have it.
+        Where it comes from, or how to get it.
     """
 
     name: str
@@ -42,17 +42,16 @@ class CorpusInfo:
 
 @dataclass(frozen=True)
 class NamedCorpus:
-    """What goes by a name; a distribution's entry point of ``docsigma.corpora`` is one.
+    """A corpus in a registry; an entry point of ``docsigma.corpora`` must be one.
 
     Attributes
     ----------
     load : callable
         Returns the Corpus; its parameters are the options of the corpus.
     description : str
-        What it is, in a phrase.
+        One phrase.
     status : callable
-        Returns whether it can be loaded now, without a network, and where it comes from
-        or how to have it.
+        Returns `available` and `how` of :class:`CorpusInfo`.
     """
 
     load: Callable[..., Corpus]
@@ -60,7 +59,7 @@ class NamedCorpus:
     status: Callable[[], tuple[bool, str]]
 
 
-# Those of other distributions join by entry points.
+# Other distributions add to these by entry points.
 CORPORA: dict[str, NamedCorpus] = {
     "20newsgroups": NamedCorpus(
         newsgroups.load_newsgroups,
@@ -80,13 +79,13 @@ CORPORA: dict[str, NamedCorpus] = {
     "synthetic": NamedCorpus(
         synthetic.load_synthetic,
         synthetic.DESCRIPTION,
-        lambda: (True, "drawn when asked for"),
+        lambda: (True, "drawn on request"),
     ),
 }
 
 
 def available_corpora() -> list[CorpusInfo]:
-    """List every corpus, whether it is at hand, and how to have it.
+    """Return all corpora, whether each is available, and how to get it.
 
     Examples
     --------
@@ -107,20 +106,11 @@ def load_corpus(name: str | os.PathLike[str], **options: Any) -> Corpus:
     Parameters
     ----------
     name : str or path
-        A name that `available_corpora` lists, or what `iter_documents` can read:
-        then all documents are training documents.
+        A name that `available_corpora` lists, or a path that `iter_documents` can
+        read; its documents are then all training documents.
     **options
         Options of that corpus, such as ``n_train=20`` for ``synthetic``. For a path
         those of `iter_documents`, and ``test``, a path to test documents.
-
-    Returns
-    -------
-    Corpus
-
-    Raises
-    ------
-    InputError
-        If the name or an option is unknown, or the corpus cannot be had.
 
     Examples
     --------

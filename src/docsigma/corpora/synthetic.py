@@ -1,4 +1,4 @@
-"""A corpus drawn from a Bayesian subspace multinomial model that is known."""
+"""A corpus drawn from a known Bayesian subspace multinomial model."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def load_synthetic(
     prior_precision : float
         :math:`\lambda`.
     loading_scale : float
-        Standard deviation of the entries of :math:`T`; 0 makes all documents alike.
+        Standard deviation of the entries of :math:`T`; with 0 all documents have the
+        same word probabilities.
     mean_tokens : float
         Mean of :math:`N`, at least 1: every document has a token.
     random_state : int
@@ -134,7 +135,7 @@ def _draw(
 ) -> Documents:
     n_tokens = 1 + generator.poisson(mean_tokens - 1, size=len(embeddings))
     rows = []
-    # A block of documents at a time: words x documents is never held at once.
+    # In blocks, so that documents x words is never in memory.
     for start in range(0, len(embeddings), 256):
         block = slice(start, start + 256)
         logits = truth.log_unigram + embeddings[block] @ truth.word_loadings.T

@@ -1,4 +1,4 @@
-"""Text to counts, and counts in memory or on disk behind one protocol."""
+"""Text to counts, and counts in memory or on disk by one interface."""
 
 from __future__ import annotations
 

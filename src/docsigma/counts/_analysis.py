@@ -1,4 +1,4 @@
-"""How a text is cut into words: scikit-learn's analysis, its settings checked."""
+"""Splitting texts into words: scikit-learn's analysis, with checked settings."""
 
 from __future__ import annotations
 
@@ -20,11 +20,6 @@ TOKEN_PATTERN = r"(?u)\b\w\w+\b"
 def build_analyzer(settings: Mapping[str, Any]) -> Callable[[str], list[str]]:
     """Return the function from text to tokens after checking its settings.
 
-    Raises
-    ------
-    InputError
-        If a setting has a wrong kind or a value that scikit-learn does not know.
-
     Examples
     --------
     >>> settings = {"lowercase": True, "token_pattern": TOKEN_PATTERN,
@@ -44,7 +39,7 @@ def build_analyzer(settings: Mapping[str, Any]) -> Callable[[str], list[str]]:
     }
     for name, value in settings.items():
         if not isinstance(value, kinds[name]):
-            raise InputError(f"`{name}` has a value of the wrong kind: {value!r:.80}")
+            raise InputError(f"`{name}` has a value of the wrong type: {value!r:.80}")
     ngram_range = settings["ngram_range"]
     stop_words = settings["stop_words"]
     if isinstance(stop_words, tuple):
@@ -65,7 +60,7 @@ def build_analyzer(settings: Mapping[str, Any]) -> Callable[[str], list[str]]:
     tokenizer = resolve_tokenizer(settings.get("tokenizer"))
     if tokenizer is not None and settings["analyzer"] != "word":
         raise InputError(
-            f"`tokenizer` cuts words, but `analyzer` is {settings['analyzer']!r}"
+            f"`tokenizer` makes words, but `analyzer` is {settings['analyzer']!r}"
         )
     used = {**settings, "stop_words": stop_words, "tokenizer": tokenizer}
     try:

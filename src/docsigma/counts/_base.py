@@ -1,4 +1,4 @@
-"""What all counts can do, wherever they are kept."""
+"""The interface of word counts in memory and on disk."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 
-# Documents that are worked on at once where memory must not grow with their number.
+# Documents per block where memory must not grow with the number of documents.
 BLOCK = 8192
 
 
 class Counts(ABC):
-    """Word counts of documents, documents in rows and words in columns.
+    """Word counts, documents in rows and words in columns.
 
-    Models take either kind: :class:`MemoryCounts`, which they make of any matrix, or
-    :class:`DiskCounts`. Rows come back as a CSR matrix in memory, by a slice or row
-    numbers.
+    There are two kinds: :class:`MemoryCounts`, into which models turn any matrix, and
+    :class:`DiskCounts`. Indexing by a slice or row numbers returns a CSR matrix in
+    memory.
     """
 
     ndim: ClassVar[int] = 2
-    # Whether rows are in memory already, so that what is made of them may be kept.
+    # Whether results as large as the counts may be kept, since the counts are too.
     in_memory: ClassVar[bool]
 
     @property
     @abstractmethod
     def shape(self) -> tuple[int, int]:
-        """Documents and words."""
+        """Number of documents, number of words."""
 
     @property
     @abstractmethod
@@ -54,7 +54,7 @@ class Counts(ABC):
     @property
     @abstractmethod
     def digest(self) -> str:
-        """A fingerprint, in hex: a checkpoint goes on with the same counts only."""
+        """Checksum in hex; a checkpoint resumes only with counts of the same one."""
 
     @abstractmethod
     def __getitem__(self, rows: Any) -> sparse.csr_matrix:
@@ -66,7 +66,7 @@ class Counts(ABC):
     def iter_blocks(self, rows: int | None = None) -> Iterator[sparse.csr_matrix]:
         """Yield all documents in order, `rows` at a time.
 
-        None means as many as suit: all of those in memory, 8192 of those on disk.
+        None means all if they are in memory, else 8192.
         """
         if rows is not None and rows < 1:
             raise InputError(f"`rows` must be at least 1, got {rows}")

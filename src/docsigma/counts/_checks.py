@@ -1,4 +1,4 @@
-"""What may be a count, and what may name a column of counts."""
+"""Checks of counts, and of the words that name their columns."""
 
 from __future__ import annotations
 
@@ -15,17 +15,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# The largest whole number up to which float32 holds every whole number.
+# float32 represents every whole number up to this one.
 LARGEST_COUNT = 2**24
 
 
 def check_words(words: Iterable[object], *, name: str) -> tuple[str, ...]:
-    """Return `words` as a tuple after checking that they can name columns.
-
-    Raises
-    ------
-    InputError
-        If there is no word, or one is empty, not a string, or there twice.
+    """Return `words` as a tuple; they must be distinct strings that are not empty.
 
     Examples
     --------
@@ -39,7 +34,7 @@ def check_words(words: Iterable[object], *, name: str) -> tuple[str, ...]:
     for position, word in enumerate(words, start=1):
         if not isinstance(word, str) or not word:
             raise InputError(
-                f"{name} has {word!r} as word {position}, which is no word"
+                f"{name} has {word!r} as word {position}, which is not a word"
             )
         if word in seen:
             raise InputError(
@@ -59,13 +54,13 @@ def check_counts(counts: object, *, name: str = "`counts`") -> sparse.csr_matrix
     counts : sparse matrix, sparse array or array-like
         Documents in rows, words in columns.
     name : str
-        What the error sentence calls them: an argument or a file.
+        Name of the argument or file, for the error.
 
     Raises
     ------
     InputError
         If a value is negative, not finite, not whole, or above 2**24, beyond which
-        float32 skips numbers; the sentence names row and column, counted from 1.
+        float32 skips numbers. The message names row and column, counted from 1.
 
     Examples
     --------
@@ -90,7 +85,7 @@ which is not a whole number
             raise InputError(f"{name} must be numbers, got the type {matrix.dtype}")
         if hasattr(matrix, "check_format"):
             matrix.check_format(full_check=True)
-        # A copy: the caller's matrix keeps its order and its duplicates.
+        # A copy: the caller's matrix must not be reordered.
         matrix = sparse.csr_matrix(matrix, copy=True)
         matrix.sum_duplicates()
     except InputError:

@@ -1,4 +1,4 @@
-"""Functions that cut texts into words where no spaces do, by name or as given."""
+"""Tokenizers for texts without spaces between words: named libraries or functions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from docsigma.exceptions import InputError
 
 Cutter = Callable[[str], Iterable[str]]
 
-
-# Name of the library: its language, the module to import, and the function in it.
+# By name of the library: the language, the module to import, its function.
 TOKENIZERS: dict[str, tuple[str, str, Callable[[Any], Cutter]]] = {
     "jieba": ("Chinese", "jieba", lambda jieba: jieba.lcut),
     "janome": (
@@ -35,49 +34,41 @@ def _load(name: str) -> Cutter:
         raise InputError(
             f"the tokenizer {name} ({language}) is not installed: pip install {name}"
         ) from error
-    # jieba would log to standard error how it loads its dictionary.
+    # jieba logs the loading of its dictionary to standard error.
     logging.getLogger("jieba").setLevel(logging.WARNING)
     return cutter(library)
 
 
 @dataclass(frozen=True)
 class NamedTokenizer:
-    """A tokenizer of a library, which is imported when the first text comes.
-
-    Words are what has a letter or a digit; punctuation is left out.
-    """
+    """A library's tokenizer, imported at the first text; leaves out punctuation."""
 
     name: str
 
     def __call__(self, text: str) -> list[str]:
-        """Return the words of a text."""
+        """Return the tokens of a text that have a letter or a digit."""
         words = _load(self.name)(text)
         return [word for word in words if any(map(str.isalnum, word))]
 
 
 @dataclass(frozen=True)
 class ForgottenTokenizer:
-    """Stands for a function of the user's that a folder knows only by its name."""
+    """Placeholder for a user's function, of which a folder holds only the name."""
 
     name: str
 
     def __call__(self, text: str) -> list[str]:
-        """Refuse: the function is not here."""
+        """Raise an InputError that asks for the function."""
         del text
         raise InputError(
-            f"the texts were cut into words by the function `{self.name}`, which is "
-            "not kept with the model: pass it again, as in "
+            f"the texts were split into words by the function `{self.name}`, which is "
+            "not saved with the model: pass it again, as in "
             f"DocumentEmbedder.load(folder, tokenizer={self.name.split('.')[-1]})"
         )
 
 
 def resolve_tokenizer(tokenizer: object) -> Cutter | None:
     """Return the function of a tokenizer that is a name, a function or None.
-
-    Raises
-    ------
-    InputError
-        If it is none of these.
 
     Examples
     --------
@@ -97,7 +88,7 @@ def resolve_tokenizer(tokenizer: object) -> Cutter | None:
 
 
 def stored_tokenizer(tokenizer: object) -> str | dict[str, str] | None:
-    """Return what a file keeps of a tokenizer: its name, never code.
+    """Return what is saved of a tokenizer: its name, never code.
 
     Examples
     --------
@@ -113,7 +104,7 @@ def stored_tokenizer(tokenizer: object) -> str | dict[str, str] | None:
 
 
 def restored_tokenizer(stored: object) -> object:
-    """Return what :func:`stored_tokenizer` wrote; nothing is imported."""
+    """Return the tokenizer of which `stored` was saved; nothing is imported."""
     if isinstance(stored, dict):
         return ForgottenTokenizer(str(stored.get("function")))
     return stored

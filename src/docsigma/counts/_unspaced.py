@@ -1,4 +1,4 @@
-"""Texts in scripts that put no spaces between words: found, and told."""
+"""Detecting texts in scripts without spaces between words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 
 from docsigma.counts._tokenizers import TOKENIZERS
 
-# Han and kana, with the marks that words of them hold.
+# Han and kana, with the marks used in words.
 _EAST = "\u3005\u3007\u3041-\u309f\u30a0-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _EAST += "\uf900-\ufaff\U00020000-\U0003ffff"
 _KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
@@ -34,7 +34,7 @@ class UnspacedTexts:
         self.found: dict[str, int] = {}
 
     def add(self, text: str) -> None:
-        """Look at one more text."""
+        """Classify one more text."""
         self.n_texts += 1
         if text.isascii():
             return
@@ -43,8 +43,8 @@ class UnspacedTexts:
         for match in _RUNS.finditer(text):
             (east if match[1] else south).append(len(match[0]))
         letters = sum(map(str.isalpha, text))
-        # Longer runs without a space are no words: words of Chinese and Japanese have
-        # two or three characters on average, those of Thai five, clauses twice that.
+        # Longer runs are not words: on average, words of Chinese and Japanese have two
+        # or three characters and those of Thai five; clauses have twice as many.
         if 2 * sum(east) > letters and sum(east) > 4.5 * len(east):
             language = "Japanese" if _KANA.search(text) else "Chinese"
         elif 2 * sum(south) > letters and sum(south) > 9 * len(south):
@@ -54,21 +54,18 @@ class UnspacedTexts:
         self.found[language] = self.found.get(language, 0) + 1
 
     def warn(self) -> None:
-        """Warn, in one sentence, if a tenth of the texts has no spaces."""
+        """Warn if at least a tenth of the texts have no spaces."""
         total = sum(self.found.values())
         if not total or total < 0.1 * self.n_texts:
             return
         language = max(self.found, key=self.found.__getitem__)
-        names = {spoken: name for name, (spoken, *_) in TOKENIZERS.items()}
-        name = names.get(language)
-        advice = (
-            "pass a function that cuts them into words as `tokenizer` in Python"
-            if name is None
-            else f"set the tokenizer to {name} (pip install {name})"
-        )
+        advice = "pass a function that splits them into words as `tokenizer` in Python"
+        for name, (spoken, *_) in TOKENIZERS.items():
+            if spoken == language:
+                advice = f"set the tokenizer to {name} (pip install {name})"
         warnings.warn(
             f"{total} of {self.n_texts} texts have no spaces between their words "
-            f"({language}), so whole sentences are taken for words and little can be "
+            f"({language}), so whole sentences count as words and little can be "
             f"learned: {advice}",
             stacklevel=2,
         )

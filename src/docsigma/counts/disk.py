@@ -1,4 +1,4 @@
-"""Word counts that stay on disk and are read a few documents at a time."""
+"""Word counts on disk, read a few documents at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FORMAT = "docsigma-counts"
 SCHEMA_VERSION = 1
 CONFIG = "config.json"
-# The types an array may have; the counts take the smallest that fits.
+# Types that each array may have; counts have the smallest that fits.
 DTYPES = {
     "indptr.npy": ("int64",),
     "indices.npy": ("int32",),
@@ -40,30 +40,21 @@ DTYPES = {
     "ids_indptr.npy": ("int64",),
 }
 REQUIRED = ("indptr.npy", "indices.npy", "data.npy", "n_tokens.npy", "word_totals.npy")
-
-
-# Documents that lie apart and are mapped at once: each maps some pages around it.
+# Documents read at once that are not adjacent: each of them maps pages of its own.
 SCATTERED = 256
 
 
 class DiskCounts(Counts):
     """Counts in a folder that :class:`CountsWriter` wrote, documents in rows.
 
-    The folder has the three arrays of a CSR matrix as ``.npy`` files, which are
-    mapped while documents are read and released at once: memory does not grow with the
-    corpus. What is kept is the description of the folder, and `n_tokens` and such
-    once they are asked for.
+    The folder has the three arrays of a CSR matrix as ``.npy`` files. They are mapped
+    while documents are read and released right after, so memory does not grow with
+    the corpus, except by properties such as `n_tokens` once they have been used.
 
     Parameters
     ----------
     folder : path
-        Its description is read and the sizes of its files are checked.
-
-    Raises
-    ------
-    InputError
-        If a file is missing, damaged, of a wrong size, of another version, or not
-        ours.
+        Sizes and types of its files are checked, which reads no counts.
 
     Examples
     --------
@@ -105,7 +96,7 @@ class DiskCounts(Counts):
             raise InputError(
                 f"{self.folder} has counts of schema version "
                 f"{state.get('schema_version')}, this docsigma ({__version__}) reads "
-                f"version {SCHEMA_VERSION}: make it again with `docsigma count`"
+                f"version {SCHEMA_VERSION}: run `docsigma count` again"
             )
         try:
             self._files = {
@@ -128,7 +119,7 @@ class DiskCounts(Counts):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Documents and words."""
+        """Number of documents, number of words."""
         return self.n_documents, self.n_features
 
     @property
@@ -138,7 +129,7 @@ class DiskCounts(Counts):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all that the folder holds, in hex; reads no counts."""
+        """SHA-256 of the files' checksums, in hex; reads no counts."""
         return hashlib.sha256(repr(sorted(self._files.items())).encode()).hexdigest()
 
     @cached_property
@@ -153,7 +144,7 @@ class DiskCounts(Counts):
 
     @cached_property
     def n_unknown(self) -> NDArray[np.int64]:
-        """Tokens of each document that are none of the words; 0 where not noted."""
+        """Unknown tokens of each document; 0 if they were not saved."""
         if "n_unknown.npy" not in self._files:
             return np.zeros(self.n_documents, dtype=np.int64)
         return np.array(self._open("n_unknown.npy"))
@@ -173,7 +164,7 @@ class DiskCounts(Counts):
 
     @cached_property
     def classes(self) -> list[str]:
-        """The labels that occur, in the order they came in."""
+        """The labels that occur, in order of their first document."""
         if "classes.json" not in self._files:
             return []
         classes = self._json("classes.json")
@@ -183,7 +174,7 @@ class DiskCounts(Counts):
 
     @cached_property
     def label_codes(self) -> NDArray[np.int32]:
-        """The number in `classes` of each document's label, -1 where it has none."""
+        """The index in `classes` of each document's label, -1 if it has none."""
         if "labels.npy" not in self._files:
             return np.full(self.n_documents, -1, dtype=np.int32)
         codes = np.array(self._open("labels.npy"))
@@ -196,14 +187,14 @@ class DiskCounts(Counts):
         return codes
 
     def labels(self, rows: Any = slice(None)) -> list[str | None] | None:
-        """Return the labels of documents, None where one has none; None without any."""
+        """Return labels, None where there is none; None if no document has one."""
         if not self.classes:
             return None
         names = [*self.classes, None]  # -1 is the last
         return [names[code] for code in self.label_codes[rows].tolist()]
 
     def ids(self, rows: Any = slice(None)) -> list[str]:
-        """Return the names of documents; without names their numbers, from 1."""
+        """Return the ids of documents; by default their numbers, from 1."""
         numbers = self._row_numbers(rows)
         if "ids.npy" not in self._files:
             return [str(number + 1) for number in numbers.tolist()]
@@ -232,19 +223,13 @@ class DiskCounts(Counts):
         return found
 
     def verify(self) -> None:
-        """Read every file and compare its checksum.
-
-        Raises
-        ------
-        InputError
-            If a file is not the one that was written.
-        """
+        """Read every file and check its checksum."""
         self._check_sizes()
         for name, (_, expected) in self._files.items():
             found = hashlib.sha256()
             with (self.folder / name).open("rb") as handle:
                 if name.endswith(".npy"):
-                    # Of an array without its header, which is written last.
+                    # The header is written last and not part of the checksum.
                     handle.seek(self._open(name).offset)
                 while chunk := handle.read(2**24):
                     found.update(chunk)
@@ -263,7 +248,7 @@ class DiskCounts(Counts):
             return np.empty(0, dtype=np.int64)
         if wanted.ndim != 1 or wanted.dtype.kind not in "iub":
             raise TypeError(
-                "counts are taken by a slice, whole numbers or a mask, "
+                "counts are selected by a slice, whole numbers or a mask, "
                 f"got {rows!r:.80}; for one document use [i:i + 1]"
             )
         if wanted.dtype.kind == "b":
@@ -278,7 +263,7 @@ class DiskCounts(Counts):
         return np.where(wanted < 0, wanted + n, wanted)
 
     def _read(self, rows: NDArray[np.int64]) -> sparse.csr_matrix:
-        """Read rows in the order of the disk."""
+        """Read rows that are sorted."""
         starts, lengths = self._extents("indptr.npy", self.nnz, rows)
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         nnz = int(indptr[-1])
@@ -307,7 +292,7 @@ class DiskCounts(Counts):
     def _extents(
         self, pointers: str, size: int, rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where rows start among `size` entries and how many they have."""
+        """Return where rows start among `size` entries, and their lengths."""
         bounds = self._open(pointers)
         starts, ends = np.empty_like(rows), np.empty_like(rows)
         for some in _pieces(rows):
@@ -328,7 +313,7 @@ class DiskCounts(Counts):
         return starts, ends - starts
 
     def _check_indices(self, indices: NDArray[np.int32]) -> None:
-        # A column out of range would be memory out of range in compiled code.
+        # Compiled code would read out of bounds for such a column.
         low, high = int(indices.min(initial=0)), int(indices.max(initial=0))
         if low < 0 or high >= self.n_features:
             raise InputError(
@@ -346,7 +331,7 @@ class DiskCounts(Counts):
         return array
 
     def _check_sizes(self) -> None:
-        """Check that each file is there and has its size."""
+        """Check that each file exists and has its size."""
         for name, (expected, _) in self._files.items():
             try:
                 size = (self.folder / name).stat().st_size
@@ -362,7 +347,7 @@ class DiskCounts(Counts):
                 )
 
     def _check_headers(self) -> None:
-        """Check that each array has the type and the length that fit the others."""
+        """Check the type and the length of each array."""
         n = self.n_documents
         lengths = {"indptr.npy": n + 1, "indices.npy": self.nnz, "data.npy": self.nnz}
         lengths |= {"word_totals.npy": self.n_features, "ids_indptr.npy": n + 1}
@@ -386,12 +371,12 @@ class DiskCounts(Counts):
 
 
 def _load_config(folder: Path) -> dict[str, Any]:
-    missing = f"{folder} is no folder of counts: it has no {CONFIG}"
+    missing = f"{folder} is not a folder of counts: it has no {CONFIG}"
     return read_json_object(folder / CONFIG, missing)
 
 
 def is_counts_folder(path: str | os.PathLike[str]) -> bool:
-    """Whether a folder calls itself one of counts, whole or damaged.
+    """Return whether `path` is a folder of counts, even if damaged.
 
     Examples
     --------
@@ -406,19 +391,19 @@ def is_counts_folder(path: str | os.PathLike[str]) -> bool:
 
 def _whole(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{value!r} is not a whole number from 0 on")
+        raise ValueError(f"{value!r} is not a whole number of at least 0")
     return value
 
 
 def _is_contiguous(rows: NDArray[np.int64]) -> bool:
-    """Whether sorted rows follow each other without a gap or a repetition."""
+    """Return whether sorted rows have no gap and no repetition."""
     if len(rows) == 0 or rows[-1] - rows[0] != len(rows) - 1:
         return False
     return bool(np.all(np.diff(rows) == 1))
 
 
 def _pieces(rows: NDArray[np.int64]) -> list[slice]:
-    """Divide rows into pieces, after each of which mapped pages are let go."""
+    """Divide rows into pieces, after each of which mapped pages are released."""
     step = BLOCK if _is_contiguous(rows) else SCATTERED
     stops = range(step, len(rows) + step, step)
     return [slice(stop - step, min(stop, len(rows))) for stop in stops]

@@ -1,4 +1,4 @@
-"""Counts in memory, and the way in for everything that takes counts."""
+"""Counts in memory, and the check of counts that users pass."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class MemoryCounts(Counts):
     Parameters
     ----------
     matrix : csr_matrix of shape (n_documents, n_features)
-        Taken as it is, not copied.
+        Not copied.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class MemoryCounts(Counts):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Documents and words."""
+        """Number of documents, number of words."""
         n_documents, n_features = self._matrix.shape
         return n_documents, n_features
 
@@ -77,7 +77,7 @@ class MemoryCounts(Counts):
         return digest.hexdigest()
 
     def __getitem__(self, rows: slice | NDArray[np.intp]) -> sparse.csr_matrix:
-        # All of them are not copied: no one writes to the rows of counts.
+        # All rows are not copied: callers do not write to them.
         if isinstance(rows, slice) and rows.indices(len(self)) == (0, len(self), 1):
             return self._matrix
         return self._matrix[rows]
@@ -101,9 +101,9 @@ def estimator_counts(
     reset: bool,
     like: DTypeLike | None = None,
 ) -> Counts:
-    """Return what a user gave an estimator as :class:`Counts`, checked by scikit-learn.
+    """Return an estimator's input as :class:`Counts`, checked by scikit-learn.
 
-    Those in memory are CSR without duplicates, float64 if `like`, or else X, is so.
+    Those in memory are CSR without duplicates, float64 if `like`, by default X, is.
     """
     if isinstance(X, Counts):
         n_features = X.shape[1]
@@ -115,19 +115,19 @@ def estimator_counts(
                 f"expecting {estimator.n_features_in_} features as input"
             )
         return X
-    # Not of a matrix; of a table of counts an iterator returns the names of columns.
+    # One dimension only: iterating over a data frame of counts returns column names.
     column: Any = X if getattr(X, "ndim", 1) == 1 and hasattr(X, "__iter__") else ()
     if isinstance(X, str) or isinstance(next(iter(column), None), str):
         raise InputError(
             f"`X` must be word counts for {type(estimator).__name__}, got texts: count "
-            "them with CountVectorizer, or give them to DocumentEmbedder"
+            "them with CountVectorizer, or pass them to DocumentEmbedder"
         )
     checked: Any = validate_data(estimator, X, accept_sparse="csr", reset=reset)
     check_non_negative(checked, type(estimator).__name__)
     wide = (checked.dtype if like is None else like) == np.float64
     matrix = sparse.csr_matrix(checked, dtype=np.float64 if wide else np.float32)
     if not matrix.has_canonical_format:
-        # A copy: the caller's matrix may share its indices, and keeps their order.
+        # A copy: the caller's matrix may share the indices and must not be reordered.
         matrix = matrix.copy()
         matrix.sum_duplicates()
     return MemoryCounts(matrix)

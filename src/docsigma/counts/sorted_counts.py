@@ -1,4 +1,4 @@
-"""Counts with their words in the order of frequency, a prefix at a time."""
+"""Counts with words sorted by frequency, to train on the most frequent first."""
 
 from __future__ import annotations
 
@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 
 class SortedCounts:
-    """Word counts, commonest word first.
-
-    Parameters
-    ----------
-    counts : csr_matrix or Counts
-        The documents.
-    """
+    """Word counts with the most frequent word in the first column."""
 
     def __init__(self, counts: sp.csr_matrix | Counts) -> None:
         self._counts = as_counts(counts)
@@ -34,7 +28,7 @@ class SortedCounts:
         self._rank[self.order] = np.arange(self.n_features)
         self.totals: NDArray[np.float64] = totals[self.order]
         self.in_memory = self._counts.in_memory
-        # Sorted once where all rows are at hand, else as they are read.
+        # Sorted once if the counts are in memory, else batch by batch.
         self._sorted = self._sort(self._counts[:]) if self.in_memory else None
 
     def _sort(self, counts: sp.csr_matrix) -> sp.csr_matrix:
@@ -46,21 +40,20 @@ class SortedCounts:
         return moved
 
     def batch(self, rows: NDArray[np.intp], n_words: int) -> sp.csr_matrix:
-        """Return the counts of some documents for the `n_words` commonest words."""
-        counts = (
-            self._sort(self._counts[rows])
-            if self._sorted is None
-            else self._sorted[rows]
-        )
+        """Return some documents' counts of the `n_words` most frequent words."""
+        if self._sorted is None:
+            counts = self._sort(self._counts[rows])
+        else:
+            counts = self._sorted[rows]
         return counts if n_words == self.n_features else counts[:, :n_words]
 
     def covering(self, part: float) -> int:
-        """Return how many of the commonest words hold that part of the tokens."""
+        """Return how many of the most frequent words have that share of the tokens."""
         covered = np.cumsum(self.totals)
         return int(np.searchsorted(covered, part * covered[-1])) + 1
 
     def rare_log_likelihood(self, n_words: int) -> float:
-        """Return that of the words after the first `n_words`, chosen among them."""
+        """Return the uni-gram log likelihood of the words after the first `n_words`."""
         rare = self.totals[n_words:]
         rare = rare[rare > 0]
         return float((rare * np.log(rare / rare.sum())).sum()) if len(rare) else 0.0
@@ -71,8 +64,7 @@ def log_unigram(
 ) -> NDArray[np.float64]:
     r"""Return the log probability of each word, finite for words never seen.
 
-    A word that never occurs gets `smoothing` of a token, the rest stays exact
-    up to the normaliser.
+    A word that never occurs counts as `smoothing` of a token.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Columns of texts and labels, whatever holds them."""
+"""Texts and labels as lists, from columns of any library."""
 
 from __future__ import annotations
 
@@ -17,23 +17,18 @@ def as_list(column: Any) -> list[Any]:
 
 
 def beginning(text: str, length: int) -> str:
-    """Return how a text begins, in one line of at most so many characters."""
+    """Return the beginning of a text as one line of at most `length` characters."""
     return " ".join(text[: 4 * length].split())[:length]
 
 
 def as_texts(texts: Iterable[object]) -> list[str]:
-    """Return a column of texts as a list.
-
-    Parameters
-    ----------
-    texts : list, tuple or array of str, or a column of pandas, polars or Arrow
-        The documents.
+    """Return texts as a list, from an array or a column of pandas, polars or Arrow.
 
     Raises
     ------
     InputError
-        If it is one string or a table, or an entry is missing or no string; the
-        sentence names the row.
+        If `texts` is one string or a table, or an entry is not a string; the message
+        names the row.
 
     Examples
     --------

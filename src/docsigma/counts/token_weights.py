@@ -1,4 +1,4 @@
-"""Counts weighted for topic identification: bursts damped, common words discounted."""
+"""Word weights for topic identification: bursts damped, common words discounted."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ class TokenWeights(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         g(x) = \log(1 + x) \text{ or } x,
 
     where :math:`D_j` of the :math:`D` training documents have the word j, and the
-    constant c makes the weights of all training tokens 1 on average. A word that came
-    once is likely to come again, which a multinomial does not know: ``log`` damps it.
-    Words that are everywhere say little about a topic.
+    constant c makes the weights of all training tokens 1 on average. A word that has
+    occurred once is likely to occur again, which a multinomial ignores: the logarithm
+    damps this. Words that occur in most documents tell classes apart the least.
 
-    It is meant for topic identification. A model of weighted counts is a
-    pseudo-likelihood: its perplexity is not that of the documents.
+    It is meant for topic identification. The likelihood of weighted counts is a
+    pseudo-likelihood: a model's perplexity is not that of the documents.
 
     Parameters
     ----------
     damp : bool, default=True
         Whether g is the logarithm.
     idf : bool, default=True
-        Whether words are weighted by their document frequencies; else all alike.
+        Whether words are weighted by their document frequencies.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_features,)
-        What each word is multiplied by.
+        Factor of each word.
     n_features_in_ : int
         Size of the vocabulary.
 
@@ -110,7 +110,7 @@ class TokenWeights(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             weights = np.log((1 + n_documents) / (1 + having))
         totals = counts.word_totals
         mean = float(totals @ weights) / max(float(totals.sum()), 1e-300)
-        # All words in every document: no weight says more than another.
+        # The mean is 0 if every word is in every document.
         self.weights_ = weights / mean if mean > 0 else np.ones_like(weights)
         return self
 
@@ -128,7 +128,7 @@ class TokenWeights(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             In memory; float32, or float64 where X is.
         """
         check_is_fitted(self)
-        # A copy: the numbers of a CSR matrix are the caller's own.
+        # A copy: X may be the caller's matrix itself.
         counts = estimator_counts(self, X, reset=False)[:].copy()
         if self.damp:
             counts.data = np.log1p(counts.data)

@@ -1,4 +1,4 @@
-"""Text to counts: which words are counted, and how a text is cut into words."""
+"""Text to counts: which words are counted, and how texts are split into words."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class CountedDocuments:
-    """Word counts of documents, and how much of each document they leave out.
+    """Word counts of documents, with the numbers of known and unknown tokens.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class CountedDocuments:
 
     @classmethod
     def of(cls, counts: sparse.csr_matrix) -> CountedDocuments:
-        """Check counts of which no token is left out, and return them as such."""
+        """Return checked counts without unknown tokens."""
         checked = check_counts(counts)
         return cls(checked, _row_sums(checked), np.zeros(checked.shape[0], np.int64))
 
@@ -65,7 +65,7 @@ class CountedDocuments:
 
 
 class _Tally:
-    """An analyzer that notes how many tokens each text has, known or not."""
+    """An analyzer that records the number of tokens of each text, known or not."""
 
     def __init__(self, analyze: Callable[[str], list[str]]) -> None:
         self.analyze = analyze
@@ -90,10 +90,10 @@ def _row_sums(counts: sparse.csr_matrix) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, repr=False)
 class Vocabulary:
-    r"""The words that are counted, and how a text is cut into words.
+    r"""The words that are counted, and how texts are split into words.
 
-    The settings are those of scikit-learn's ``CountVectorizer`` and mean the same.
-    An instance never changes; two are equal if words and settings are.
+    The settings are those of scikit-learn's ``CountVectorizer``. Instances are
+    immutable, and equal if words and settings are.
 
     Attributes
     ----------
@@ -106,8 +106,8 @@ class Vocabulary:
     stop_words : "english", tuple of str or None
     analyzer : {"word", "char", "char_wb"}
     tokenizer : {"jieba", "janome", "pythainlp"}, function or None
-        Cuts texts into words in place of `token_pattern`. A file keeps the name of a
-        function, not the function.
+        Splits texts into words in place of `token_pattern`. Of a function only the
+        name is saved.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class Vocabulary:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The analysis settings, by the names ``CountVectorizer`` has for them."""
+        """The analysis settings, by their names in ``CountVectorizer``."""
         return {
             field.name: getattr(self, field.name)
             for field in fields(self)
@@ -188,12 +188,7 @@ class Vocabulary:
             Those of :class:`WordFrequencies`: ``min_df``, ``max_df`` and
             ``max_features`` choose the words; ``lowercase``, ``stop_words``,
             ``token_pattern``, ``ngram_range``, ``strip_accents`` and ``tokenizer``
-            cut the texts.
-
-        Raises
-        ------
-        InputError
-            If no word is left, or a setting is not valid.
+            split the texts.
 
         Examples
         --------
@@ -208,9 +203,9 @@ class Vocabulary:
         every_word = CountVectorizer(analyzer=tally, dtype=np.float32)
         try:
             counts = sparse.csr_matrix(every_word.fit_transform(as_texts(texts)))
-        except InputError:  # of a tokenizer
+        except InputError:  # from a tokenizer
             raise
-        except ValueError as error:  # not one token
+        except ValueError as error:  # from scikit-learn: no token at all
             raise InputError(
                 f"none of the {len(tally.lengths)} texts has a word to count"
             ) from error
@@ -224,13 +219,10 @@ class Vocabulary:
 
     @classmethod
     def from_vectorizer(cls, vectorizer: Any) -> Vocabulary:
-        """Take words and settings of a fitted ``CountVectorizer``.
+        """Make a vocabulary from a fitted ``CountVectorizer``.
 
-        Raises
-        ------
-        InputError
-            If it is not fitted, or depends on what cannot be saved: functions of its
-            own, files as input; or if it does not count (``binary=True``).
+        Refused are those that cannot be saved, with functions or files as input, and
+        those that do not count (``binary=True``).
         """
         if not isinstance(vectorizer, CountVectorizer):
             kind = type(vectorizer).__name__
@@ -258,13 +250,7 @@ class Vocabulary:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Vocabulary:
-        """Make the vocabulary that `to_dict` described.
-
-        Raises
-        ------
-        InputError
-            If `state` is damaged: an entry missing, unknown or of a wrong kind.
-        """
+        """Make the vocabulary that `to_dict` described."""
         names = [field.name for field in fields(cls)]
         if not hasattr(state, "keys") or set(state) != set(names):
             found = sorted(map(str, state)) if hasattr(state, "keys") else state
@@ -279,7 +265,7 @@ class Vocabulary:
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe words and settings by what JSON can hold.
+        """Return words and settings as a JSON-safe dictionary.
 
         Examples
         --------
@@ -313,32 +299,21 @@ class Vocabulary:
         return CountVectorizer(vocabulary=list(self.words), **settings)
 
     def count(self, texts: Iterable[object]) -> CountedDocuments:
-        """Count the vocabulary's words in `texts`, and the tokens that are others.
-
-        Raises
-        ------
-        InputError
-            If `texts` is one string, or an entry is not a string.
-        """
+        """Count the vocabulary's words in `texts`, and the unknown tokens."""
         tally = _Tally(build_analyzer(self.settings))
         counter = CountVectorizer(
             vocabulary=self._columns, analyzer=tally, dtype=np.float32
         )
-        # Known to be sound: checking it takes longer than counting a few documents.
+        # Skips CountVectorizer's check, which takes longer than counting a few texts.
         counter.vocabulary_, counter.fixed_vocabulary_ = self._columns, True
         counts = counter.transform(as_texts(texts))
         return tally.counted(sparse.csr_matrix(counts))
 
     def count_documents(self, documents: Documents) -> CountedDocuments:
-        """Count documents that are texts, or fit counts to these words.
+        """Count documents that are texts, or arrange counts by these words.
 
         Counts with named columns are matched by word, and tokens of other words are
         unknown. Counts without names must have as many columns as there are words.
-
-        Raises
-        ------
-        InputError
-            If the number of columns does not fit; the sentence has both numbers.
         """
         if documents.texts is not None:
             return self.count(documents.texts)
@@ -347,9 +322,10 @@ class Vocabulary:
         counts = counted.counts
         if documents.words is None:
             if counts.shape[1] != len(self):
+                of = f" of {documents.source}" if documents.source else ""
                 raise InputError(
-                    f"the counts{_of(documents.source)} have {counts.shape[1]} columns "
-                    f"but the vocabulary has {len(self)} words"
+                    f"the counts{of} have {counts.shape[1]} columns but the vocabulary "
+                    f"has {len(self)} words"
                 )
         elif tuple(documents.words) != self.words:
             return self._match(counts, documents.words)
@@ -370,7 +346,3 @@ class Vocabulary:
     @cached_property
     def _columns(self) -> dict[str, int]:
         return {word: column for column, word in enumerate(self.words)}
-
-
-def _of(source: str) -> str:
-    return f" of {source}" if source else ""

@@ -1,4 +1,4 @@
-"""In how many documents each word is, to choose a vocabulary by."""
+"""Document frequencies of words, to choose a vocabulary."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class WordFrequencies:
-    """In how many documents each word is, to choose a vocabulary by.
+    """Document frequencies of words, to choose a vocabulary.
 
-    The texts may come in blocks. Memory grows with the number of different words,
-    not with the number of documents.
+    Texts may be added in blocks: memory grows with the number of different words, not
+    with the number of documents.
 
     Parameters
     ----------
@@ -36,13 +36,8 @@ class WordFrequencies:
     lowercase, stop_words, token_pattern, ngram_range, strip_accents
         As in ``CountVectorizer``.
     tokenizer : {"jieba", "janome", "pythainlp"}, function or None
-        Cuts texts into words: a library for Chinese, Japanese or Thai, or a function
+        Splits texts into words: a library for Chinese, Japanese or Thai, or a function
         from a text to its words.
-
-    Raises
-    ------
-    InputError
-        If a setting is not valid.
 
     Examples
     --------
@@ -106,7 +101,7 @@ class WordFrequencies:
             self.n_documents += 1
 
     def add_counts(self, words: Sequence[str], counts: sparse.csr_matrix) -> None:
-        """Add texts that are counted already: all their words, one per column."""
+        """Add texts that are already counted, with one column for each of `words`."""
         having = np.bincount(counts.indices, minlength=len(words))
         totals = np.asarray(counts.sum(axis=0)).ravel()
         self._documents.update(dict(zip(words, having.tolist(), strict=True)))
@@ -114,7 +109,7 @@ class WordFrequencies:
         self.n_documents += counts.shape[0]
 
     def table(self) -> tuple[list[str], list[int], list[int]]:
-        """Return the words, the documents that have each, and its tokens."""
+        """Return the words, and for each its documents and its tokens."""
         words = list(self._documents)
         tokens = [self._tokens[word] for word in words]
         return words, list(self._documents.values()), tokens
@@ -122,7 +117,7 @@ class WordFrequencies:
     def add_table(
         self, words: Sequence[str], documents: Sequence[int], tokens: Sequence[int]
     ) -> None:
-        """Add texts that were counted elsewhere; the empty word counts the texts."""
+        """Add another table; the empty word in it has the number of texts."""
         for word, having, total in zip(words, documents, tokens, strict=True):
             if word:
                 self._documents[word] += having
@@ -133,15 +128,8 @@ class WordFrequencies:
     def vocabulary(self) -> Vocabulary:
         """Return the words within the limits, sorted.
 
-        Raises
-        ------
-        InputError
-            If no word is left.
-
-        Warns
-        -----
-        UserWarning
-            If many texts have no spaces between their words, and no tokenizer.
+        Warns if many texts have no spaces between their words and there is no
+        tokenizer.
         """
         self._unspaced.warn()
         if not self._documents:
@@ -163,8 +151,8 @@ class WordFrequencies:
                 f"`max_features`={limit}: no word is in {low:g} to {high:g} of them"
             )
         if limit is not None and len(words) > limit:
-            # float32 and this sort: words of one frequency are then chosen as
-            # scikit-learn chooses them.
+            # float32 and this sort choose among words of equal frequency as
+            # scikit-learn does.
             tokens = np.array([self._tokens[word] for word in words], dtype=np.float32)
             words = [words[i] for i in np.sort(np.argsort(-tokens)[:limit])]
         return Vocabulary(tuple(words), **self.settings)

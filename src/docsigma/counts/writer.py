@@ -1,4 +1,4 @@
-"""Word counts written to disk as they come."""
+"""Writing word counts to disk, block by block."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 
-# Entries that are copied at once where counts turn out to need a wider type.
+# Entries copied at once when counts turn out to need a wider type.
 CHUNK = 2**22
 
 
@@ -42,7 +42,7 @@ class _ArrayFile:
         self._write_header()
 
     def _write_header(self) -> None:
-        # NumPy leaves room for the length to grow: the header keeps its size.
+        # NumPy leaves room for a larger length, so the header's size does not change.
         header = {"descr": npy.dtype_to_descr(self.dtype), "fortran_order": False}
         npy.write_array_header_1_0(self._handle, {**header, "shape": (self.length,)})
 
@@ -53,7 +53,7 @@ class _ArrayFile:
         self.length += len(content)
 
     def widened(self, dtype: str) -> _ArrayFile:
-        """Return the same numbers in a file of a wider type; this one is gone."""
+        """Replace this file by one of a wider type with the same numbers."""
         start = self._handle.tell() - self.length * self.dtype.itemsize
         self._handle.close()
         narrow = self.path.rename(self.path.with_suffix(".narrow"))
@@ -66,7 +66,7 @@ class _ArrayFile:
         return wide
 
     def finish(self) -> dict[str, Any]:
-        """Write the header and close; return size and checksum."""
+        """Write the header and close the file; return size and checksum."""
         size = self._handle.tell()
         self._handle.seek(0)
         self._write_header()
@@ -81,22 +81,17 @@ class _ArrayFile:
 class CountsWriter:
     """Writes counts to a folder, block by block, for :class:`DiskCounts` to read.
 
-    Used in a ``with`` block. The folder appears, whole, when the block ends well; if
-    it fails nothing is left, and an older folder of that name stays. What is added
-    is on disk at once: memory does not grow with the number of documents.
+    Use it in a ``with`` block. The folder appears when the block succeeds; if it
+    fails, nothing is left, and an older folder of that name is kept. Blocks are
+    written at once: memory does not grow with the number of documents.
 
     Parameters
     ----------
     folder : path
     n_features : int
-        Words, the columns of all counts.
+        Number of words, which is the number of columns.
     words : Vocabulary or sequence of str, optional
-        The word of each column, kept with the counts.
-
-    Raises
-    ------
-    InputError
-        If an argument is not valid or the folder cannot be written.
+        Word of each column, saved with the counts.
 
     Examples
     --------
@@ -163,19 +158,19 @@ class CountsWriter:
         for array in self._arrays.values():
             array.abandon()
         if self._whole is not None:
-            # Not the caller's error: one of the operating system that has nothing to
-            # do with this folder would be told as if it had.
+            # Not the caller's error: an OSError from elsewhere would be reported as a
+            # failure to write this folder.
             error = RuntimeError(f"{self.folder} is abandoned")
             self._whole.__exit__(RuntimeError, error, None)
         self._whole = self._temporary = None
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Path]:
-        """Yield the folder to write to; tell what the disk says against it."""
+        """Yield the folder to write to; an OSError becomes an InputError."""
         if self._temporary is None:
             raise RuntimeError(
-                f"{self.folder} is not open: use CountsWriter in a with block, and no "
-                "more after an error"
+                f"{self.folder} is not open: use CountsWriter in a with block, and not "
+                "after an error"
             )
         try:
             yield self._temporary
@@ -202,12 +197,7 @@ class CountsWriter:
         ids : sequence of str, optional
             Name of each document; given always or never.
         n_unknown : array of n numbers, optional
-            Tokens of each document that are none of the words; given always or never.
-
-        Raises
-        ------
-        InputError
-            If the counts are no counts or do not fit, or the disk is full.
+            Unknown tokens of each document; given always or never.
         """
         block = check_counts(counts)
         n_rows, n_columns = block.shape

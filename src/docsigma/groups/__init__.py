@@ -1,3 +1,3 @@
-"""Groups of documents: found from their embeddings, without labels."""
+"""Groups of documents, found from their embeddings without labels."""
 
 from __future__ import annotations

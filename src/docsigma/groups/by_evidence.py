@@ -1,4 +1,4 @@
-"""Groups of documents that are alike, as many as there are."""
+"""Groups of similar documents; their number is found as well."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ if TYPE_CHECKING:
 def group_by_evidence(
     classifier: EvidenceClassifier, posterior: GaussianPosterior
 ) -> NDArray[np.intp]:
-    r"""Group documents so that the evidence of the groups is as large as can be.
+    r"""Group documents so that the evidence of the groups is largest.
 
-    Documents of one group share its mean :math:`\mu`, so what they say of it adds up:
-    a group has the evidence :math:`E(\sum \tilde h, \sum \tilde P)`, in the terms of
-    :meth:`~docsigma.classifiers.evidence.EvidenceClassifier.same_topic_log_ratio`. A
-    document joins the group that gains most by it, or starts one; passes go on until no
-    document moves, and groups are joined while that gains. Before the documents are
-    seen, groupings have the probabilities of a Chinese restaurant with concentration 1:
-    a document joins a group of n documents n times as likely as it starts one. So two
-    documents are joined where their log ratio is above 0, and nothing says in advance
-    how many groups there are.
+    Documents of a group share its mean :math:`\mu`, so their statistics add up: a group
+    has the evidence :math:`E(\sum \tilde h, \sum \tilde P)`, in the terms of
+    :meth:`~docsigma.classifiers.evidence.EvidenceClassifier.same_topic_log_ratio`. Each
+    document joins the group that gains most by it, or starts one, and groups are joined
+    while that gains, pass after pass until nothing changes. The prior of groupings is a
+    Chinese restaurant process with concentration 1: joining a group of n documents is n
+    times as likely as starting one. So two documents are joined if their log ratio is
+    above 0, and the number of groups need not be known.
 
     Parameters
     ----------
@@ -44,8 +43,8 @@ def group_by_evidence(
     Returns
     -------
     ndarray of shape (n_documents,)
-        Number of each document's group, 0 for the largest; -1 for documents that say
-        nothing.
+        Number of each document's group, 0 for the largest; -1 for documents without
+        information.
     """
     if classifier.covariance != "diagonal":
         raise InputError(
@@ -56,14 +55,14 @@ def group_by_evidence(
         part.cpu().numpy() for part in marginals(classifier, posterior)
     )
     groups = _Groups(linear, precision, between)
-    loud = np.flatnonzero(precision.any(axis=1))
-    # The surest first: they make groups that the others can join.
-    order = loud[np.argsort(-precision[loud].sum(axis=1), kind="stable")]
-    # Most end sooner.
+    informative = np.flatnonzero(precision.any(axis=1))
+    # The most certain first: they start groups that the rest can join.
+    certainty = precision[informative].sum(axis=1)
+    order = informative[np.argsort(-certainty, kind="stable")]
+    # Most runs end after fewer passes.
     for _ in range(20):
         moved = sum(groups.place(row) for row in order)
-        joined = groups.join()
-        if not moved and not joined:
+        if not groups.join() and not moved:
             break
     return groups.by_size()
 
@@ -71,7 +70,10 @@ def group_by_evidence(
 def marginals(
     clf: Any, posterior: GaussianPosterior
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return what documents say of the mean of their class, and how means spread."""
+    """Return statistics of the mean of each document's class, and the means' variance.
+
+    They are the linear term, the precision, and the covariance between classes.
+    """
     factors = clf._documents(posterior)
     within = clf._form(clf.covariance_, factors.observed)
     centre = torch.from_numpy(clf.centre_).to(within)
@@ -80,7 +82,7 @@ def marginals(
 
 
 class _Groups:
-    """Groups with the sums of what their documents say."""
+    """Groups with the sums of their documents' statistics."""
 
     def __init__(self, linear: Floats, precision: Floats, between: Floats) -> None:
         self._linear, self._precision, self._between = linear, precision, between
@@ -101,7 +103,7 @@ class _Groups:
         self._precisions[group] += sign * self._precision[row]
         self._sizes[group] += sign
         if not self._sizes[group]:
-            # What is left is rounding.
+            # The remainder is rounding error.
             self._sums[group] = self._precisions[group] = 0.0
         self._update(group)
 
@@ -110,7 +112,7 @@ class _Groups:
         self._evidence[group] = self._evidence_of(sums, precisions)
 
     def place(self, row: int) -> bool:
-        """Move a document to the group that gains most; whether it moved."""
+        """Move a document to the group that gains most; return whether it moved."""
         before = int(self._members[row])
         if before >= 0:
             self._add(before, row, -1)
@@ -139,7 +141,7 @@ class _Groups:
         return len(self._sizes) - 1
 
     def join(self) -> bool:
-        """Join groups while that gains, the best pair first; whether any was."""
+        """Join groups while that gains, the best pair first; return whether any was."""
         joined = False
         best = {g: self._best_partner(g) for g in np.flatnonzero(self._sizes).tolist()}
         while best:

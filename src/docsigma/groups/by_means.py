@@ -1,4 +1,4 @@
-"""Groups of documents that lie together, and the words that describe them."""
+"""Groups of similar documents, and the words that describe them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Group:
-    """Documents that lie together.
+    """A group of similar documents.
 
     Attributes
     ----------
@@ -30,11 +30,12 @@ class Group:
     words : list of str
         Words that are likelier here than in the whole, strongest first.
     nearest : list of int
-        The documents nearest to the centre, those without a known word last.
+        Rows of the three documents nearest to the centre, those without a known word
+        last.
     mean_total_variance : float or None
-        How unsure the members are, on average; None if the documents are points.
+        Mean total variance of the documents; None if they are points.
     members : ndarray of int
-        The documents.
+        Rows of the documents.
     """
 
     size: int
@@ -50,17 +51,17 @@ def group_by_means(
     n_clusters: int = 10,
     n_words: int = 10,
 ) -> list[Group]:
-    """Group documents by k-means on their means, and name each group by its words.
+    """Group documents by k-means on their means; return the largest group first.
 
-    The words are those that the way from the mean of all documents to the centre
-    makes likelier, as in the paper's topic discovery. Largest group first.
+    A group is described by the words that are likelier at its centre than at the mean
+    of all documents, as in the paper's topic discovery.
 
     Parameters
     ----------
     model : BayesianSMM, SMM or NVDM
         The model, with its vocabulary.
     posterior : GaussianPosterior, or array of shape (n_documents, n_components)
-        Of the documents; an array where the model gives points.
+        The documents; an array if the model gives points.
     n_clusters : int, default=10
         Number of groups.
     n_words : int, default=10
@@ -87,10 +88,10 @@ def group_by_means(
         logits = centred @ (centre - means.mean(axis=0))
         words = strongest_words(model, unigram, logits, n_words)
         nearest = members[np.lexsort((distance, silent[members]))[:3]].tolist()
-        spread = None
+        mean = None
         if total_variance is not None:
-            spread = float(total_variance[members].mean())
-        result.append(Group(len(members), words, nearest, spread, members))
+            mean = float(total_variance[members].mean())
+        result.append(Group(len(members), words, nearest, mean, members))
     return sorted(result, key=lambda group: -group.size)
 
 

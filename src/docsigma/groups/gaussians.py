@@ -1,4 +1,4 @@
-"""Groups of documents as Gaussians, and what none of them explains."""
+"""Groups of documents as Gaussians, and distances of documents from them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Groups:
     found : list of Group
         Size, words, typical documents and members of each, largest first.
     centres : ndarray of shape (n_groups, n_components)
-        Means of their members' means.
+        Mean of each group's means.
     variance : ndarray of shape (n_components,)
-        Of the members' means around their centres.
+        Variance of the means around their centres.
     """
 
     found: list[Group]
@@ -44,7 +44,7 @@ class Groups:
         n_groups: int,
         n_words: int = 8,
     ) -> Groups:
-        """Group documents; there are no more groups than documents."""
+        """Group documents, into at most as many groups as there are documents."""
         n_groups = min(n_groups, len(posterior))
         found = group_by_means(model, posterior, n_groups, n_words)
         mean = posterior.mean.astype(np.float64)
@@ -52,7 +52,7 @@ class Groups:
         scatter = np.zeros(mean.shape[1])
         for group, centre in zip(found, centres, strict=True):
             scatter += np.square(mean[group.members] - centre).sum(axis=0)
-        # A spread of nothing, as of copies of one document, still divides.
+        # Copies of one document have no scatter: this avoids dividing by zero.
         floor = 1e-6 * posterior.variance.mean(axis=0, dtype=np.float64)
         return cls(found, centres, scatter / len(mean) + floor)
 
@@ -66,11 +66,11 @@ class Groups:
         return np.asarray(found, dtype=np.intp)
 
     def distances(self, posterior: GaussianPosterior) -> Floats:
-        r"""Return how far each document is from the group that explains it best.
+        r"""Return each document's distance from the group that explains it best.
 
         The root of :math:`\min_c \sum_k (\nu_k - \mu_{ck})^2 / (\sigma_k^2 + s_k^2) /
-        K`: a document whose place is not known is not far from anything, as its own
-        variance :math:`s^2` counts.
+        K`: an uncertain document is not far from any group, since its variance
+        :math:`s^2` is in the denominator.
         """
         found = np.empty(len(posterior))
         for start in range(0, len(posterior), BLOCK):

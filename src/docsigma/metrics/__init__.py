@@ -1,4 +1,4 @@
-"""Numbers that say how good a model is."""
+"""Measures of how good a model is."""
 
 from __future__ import annotations
 

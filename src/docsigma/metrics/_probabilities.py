@@ -1,4 +1,4 @@
-"""Predicted probabilities and labels, checked once for every metric."""
+"""Checks of predicted probabilities and labels, for all metrics."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from docsigma.exceptions import InputError
 def _columns_of(
     labels: Any, n_documents: int, n_classes: int, classes: Any = None
 ) -> NDArray[np.intp]:
-    """Return the column of each label.
-
-    Labels are names out of `classes`, or column numbers without `classes`.
-    """
+    """Return the column of each label: its place in `classes`, or the label itself."""
     labels = np.asarray(labels)
     if labels.shape != (n_documents,):
         raise InputError(
@@ -31,16 +28,13 @@ def _columns_of(
                 f"{n_classes} columns"
             )
         index = {name: code for code, name in enumerate(np.asarray(classes).tolist())}
-        try:
-            codes = [index[label] for label in labels.tolist()]
-        except KeyError as error:
-            raise InputError(
-                f"`labels` has {error.args[0]!r}, which is not in `classes`"
-            ) from None
-        return np.array(codes, dtype=np.intp)
+        for label in labels.tolist():
+            if label not in index:
+                raise InputError(f"`labels` has {label!r}, which is not in `classes`")
+        return np.array([index[label] for label in labels.tolist()], dtype=np.intp)
     if labels.dtype.kind not in "iu":
         raise InputError(
-            "`labels` must be column numbers where no `classes` are given, got "
+            "`labels` must be column numbers if no `classes` are given, got "
             f"labels of type {labels.dtype}"
         )
     if labels.min() < 0 or labels.max() >= n_classes:
@@ -56,7 +50,7 @@ def check_probabilities(
 ) -> tuple[Floats, NDArray[np.intp]]:
     """Return the probabilities as an array, and the column of each label.
 
-    Rows must add up to 1; those of logarithms are only checked to be at most 0.
+    Rows must add up to 1; logarithms are only checked to be at most 0.
     """
     values = np.asarray(probabilities, dtype=np.float64)
     if values.ndim != 2 or 0 in values.shape:
@@ -64,7 +58,7 @@ def check_probabilities(
             f"`probabilities` must be documents x classes, got the shape {values.shape}"
         )
     codes = _columns_of(labels, len(values), values.shape[1], classes)
-    # Rounding may take a float32 probability of 1 this far above it.
+    # Rounding may put a float32 probability of 1 this far above 1.
     within = values <= 1e-6 if log else (values >= 0) & (values <= 1 + 1e-6)
     if not within.all():
         row, column = np.argwhere(~within)[0]
@@ -76,7 +70,7 @@ def check_probabilities(
     if log:
         return values, codes
     sums = values.sum(axis=1)
-    # Float32 probabilities of a few thousand classes add up to this.
+    # Rounding error of the sum of a few thousand float32 probabilities.
     row = int(np.abs(sums - 1).argmax())
     if abs(sums[row] - 1) > 1e-4:
         raise InputError(

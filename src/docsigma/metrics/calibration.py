@@ -1,4 +1,4 @@
-"""How far predicted probabilities are from the frequencies they promise."""
+"""Calibration: how far predicted probabilities are from observed frequencies."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from docsigma.metrics._probabilities import check_probabilities
 
 @dataclass(frozen=True)
 class ReliabilityCurve:
-    """Promised and observed frequencies in bins of probability.
+    """Predicted and observed frequencies in bins of probability.
 
     Attributes
     ----------
     edges : ndarray of shape (n_bins + 1,)
-        Limits of the bins; a bin holds its upper limit.
+        Limits of the bins; a bin includes its upper limit.
     counts : ndarray of shape (n_bins,)
         Predictions in each bin.
     confidence : ndarray of shape (n_bins,)
@@ -36,7 +36,7 @@ class ReliabilityCurve:
 
     @property
     def expected_calibration_error(self) -> float:
-        """Gap between the two frequencies, averaged over predictions."""
+        """Absolute difference of the two frequencies, averaged over predictions."""
         used = self.counts > 0
         gaps = np.abs(self.confidence[used] - self.accuracy[used])
         return float(gaps @ self.counts[used] / self.counts.sum())
@@ -90,8 +90,8 @@ def expected_calibration_error(
     n_bins, strategy
         As for :func:`reliability_curve`.
     scope : {"top_label", "classwise"}
-        The error of the most probable class only, or that of each class's
-        probability, averaged over classes.
+        Error of the most probable class, or the mean over all classes of the error of
+        their probabilities.
     """
     if scope == "top_label":
         curve = reliability_curve(
@@ -125,7 +125,7 @@ def _curve(
             f"`strategy` must be 'uniform' or 'quantile', got {strategy!r}"
         )
     size = len(edges) - 1
-    # The lowest bin holds its lower limit as well.
+    # The lowest bin includes its lower limit as well.
     bins = np.clip(np.searchsorted(edges, confidence) - 1, 0, size - 1)
     counts = np.bincount(bins, minlength=size)
     with np.errstate(invalid="ignore"):

@@ -12,16 +12,16 @@ from docsigma.metrics._probabilities import check_probabilities
 def accuracy(probabilities: Any, labels: Any, *, classes: Any = None) -> float:
     """Return the share of documents whose most probable class is the right one.
 
-    Of equally probable classes the first counts.
+    If several classes are equally probable, the first counts.
 
     Parameters
     ----------
     probabilities : array-like of shape (n_documents, n_classes)
         Predicted probabilities.
     labels : array-like of shape (n_documents,)
-        True classes: column numbers, or names out of `classes`.
+        True classes: column numbers, or names from `classes`.
     classes : array-like of shape (n_classes,), optional
-        Names of the columns, as a classifier's ``classes_``.
+        Names of the columns, such as a classifier's ``classes_``.
 
     Examples
     --------
@@ -37,9 +37,8 @@ def cross_entropy(
 ) -> float:
     r"""Return the mean :math:`-\log p(\text{true class})`, in nats.
 
-    A probability of zero counts as the smallest normal float64, 708 nats, so that
-    one document that underflowed does not make the mean infinite. Finite log
-    probabilities are taken as they are.
+    A probability of zero is replaced by the smallest normal float64 (708 nats), so that
+    one underflow does not make the mean infinite. Finite logarithms are not changed.
 
     Parameters
     ----------
@@ -63,7 +62,7 @@ def cross_entropy(
     else:
         with np.errstate(divide="ignore"):
             nats = -np.maximum(np.log(chosen), lowest)
-    # Not -0.0 where every document is certain and right.
+    # Turns -0.0 into 0.0 if every document is certain and right.
     return float(nats.mean()) + 0.0
 
 
@@ -92,8 +91,8 @@ def scores_by_class(
 ) -> dict[str, Any]:
     """Return F1 averaged over classes, and precision, recall and F1 of each class.
 
-    In per cent. The average is over the classes that `labels` have; a class that is
-    never predicted has precision 0.
+    In per cent. The average is over the classes in `labels`; a class that is never
+    predicted has precision 0.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where and with what a result was made, to be kept beside it."""
+"""The machine and the library versions of a result, to be saved with it."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ def installed_version(package: str) -> str | None:
 
 
 def gpu_work() -> int:
-    """Count what was put on a GPU since the process began."""
+    """Return the number of allocations on a GPU since the process started."""
     if not torch.cuda.is_available():
         return 0
     return int(torch.cuda.memory_stats().get("allocation.all.allocated", 0))
 
 
 def environment(*, on_gpu: bool) -> dict[str, Any]:
-    """Return the time, the machine that computed and the versions of libraries."""
+    """Return the time, the device that computed and the versions of libraries."""
     versions = {"python": platform.python_version(), "docsigma": docsigma.__version__}
-    found = {package: installed_version(package) for package in PACKAGES}
-    versions |= {name: version for name, version in found.items() if version}
+    for package in PACKAGES:
+        if version := installed_version(package):
+            versions[package] = version
     now = datetime.datetime.now(datetime.UTC)
     return {
         "date": now.isoformat(timespec="seconds"),

@@ -1,4 +1,4 @@
-"""How good a classifier's probabilities are, and those of a baseline."""
+"""Evaluation of a classifier's probabilities, and of a baseline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Perplexity, with the reference lines that give it a meaning."""
+"""Perplexity, with the reference values to compare it with."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ class Perplexity:
     per_document : float
         exp(- mean over documents of log evidence / tokens).
     standard_error : float
-        Of `corpus`, from the documents being a sample (delta method); the noise of
-        the draws is in it.
+        Of `corpus` over samples of documents (delta method), including the noise of the
+        draws.
     estimator : str
         How the evidence was estimated.
     n_draws : int
         Draws per document.
     n_documents, n_tokens : int
-        What was counted: documents with at least one known word, and their tokens.
+        Documents with at least one known word, and their tokens.
     n_empty : int
         Documents left out because they have no known word.
     unigram_corpus, unigram_per_document : float
-        The same of the training corpus's uni-gram: what a model must beat.
+        The same for the training corpus's uni-gram, which a model must beat.
     maximum_likelihood_corpus, maximum_likelihood_per_document : float
-        The same of each document's own word frequencies: what none can beat.
+        The same for each document's word frequencies, which no model can beat.
     log_evidence : array of shape (all documents,)
-        One number per document, in nats.
+        In nats.
     """
 
     corpus: float
@@ -65,7 +65,7 @@ class Perplexity:
 def unigram_likelihood(
     counts: csr_matrix, log_unigram: NDArray[np.floating[Any]]
 ) -> Floats:
-    """Return the log likelihood of each document under one distribution for all."""
+    """Return the log likelihood of each document under one common distribution."""
     return np.asarray(counts.astype(np.float64) @ log_unigram, dtype=np.float64)
 
 
@@ -93,20 +93,16 @@ def perplexity(
     estimator: str,
     n_draws: int,
 ) -> Perplexity:
-    """Turn the log evidence of documents into perplexities.
+    """Return the perplexity of documents from their log evidence, or a bound on it.
 
     Parameters
     ----------
     counts : csr_matrix or Counts of shape (n, V)
-        The documents.
     log_evidence : array of shape (n,)
-        Their log evidence, or a bound on it.
     log_unigram : array of shape (V,)
         Log uni-gram of the training corpus.
-    estimator : str
-        How `log_evidence` was estimated.
-    n_draws : int
-        With how many draws.
+    estimator, n_draws
+        How `log_evidence` was estimated, for the result.
     """
     found = [
         (
@@ -126,10 +122,11 @@ def perplexity(
             "has one"
         )
     n = tokens[known]
-    evidence = np.asarray(log_evidence, dtype=np.float64)[known]
+    log_evidence = np.asarray(log_evidence, dtype=np.float64)
+    evidence = log_evidence[known]
     corpus, per_document = _pair(evidence, n)
     residual = evidence - n * (evidence.sum() / n.sum())
-    # Ratio estimator; one document has no spread to show.
+    # Standard error of a ratio estimator; that of a single document is 0.
     spread = len(n) / max(len(n) - 1, 1) * np.square(residual).sum()
     unigram = _pair(unigrams[known], n)
     best = _pair(best_fits[known], n)
@@ -146,5 +143,5 @@ def perplexity(
         unigram_per_document=unigram[1],
         maximum_likelihood_corpus=best[0],
         maximum_likelihood_per_document=best[1],
-        log_evidence=np.asarray(log_evidence, dtype=np.float64),
+        log_evidence=log_evidence,
     )

@@ -1,4 +1,4 @@
-"""Figures of trainings, documents and classifiers; matplotlib is loaded when needed."""
+"""Figures of training, documents and classifiers; matplotlib is loaded when needed."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from docsigma.posterior import GaussianPosterior
 
 
-# Okabe and Ito's palette: told apart by readers with any kind of colour vision, and in
-# grey by the line styles.
+# Okabe and Ito's palette, for all kinds of colour vision; line styles differ as well.
 PALETTE = (
     "#0072B2",
     "#E69F00",
@@ -39,7 +38,7 @@ _GREY = "#8c8c8c"
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure, of a size in inches, that pyplot does not know of."""
+    """Return an empty figure that pyplot does not manage; sizes are in inches."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -64,7 +63,7 @@ def blank(
 
 
 def save_figures(figures: Mapping[str, Figure], folder: Path) -> list[str]:
-    """Write figures to files by name, each whole or not at all; return the paths."""
+    """Write figures to `folder` under their names; return the paths."""
     for name, figure in figures.items():
         with atomic_file(folder / name) as temporary:
             figure.savefig(temporary)
@@ -86,7 +85,7 @@ def _with_grid(title: str) -> tuple[Figure, Any]:
 
 
 def _line(index: int) -> dict[str, Any]:
-    """Return colour and style of the line number `index`."""
+    """Return colour and style of line `index`."""
     colour, style = PALETTE[index % len(PALETTE)], _STYLES[index % len(_STYLES)]
     return {"color": colour, "linestyle": style}
 
@@ -96,7 +95,7 @@ def plot_reliability(
 ) -> Figure:
     """Draw accuracy against confidence, above a histogram of the confidences.
 
-    As with all figures here, ``figure.savefig("reliability.png")`` writes it.
+    ``figure.savefig("reliability.png")`` saves it, as all figures here.
 
     Parameters
     ----------
@@ -140,12 +139,10 @@ def plot_risk_coverage(
 ) -> Figure:
     """Draw the error rate against the share of documents that are answered.
 
-    There is one line per classifier.
-
     Parameters
     ----------
     probabilities : array-like of shape (n_documents, n_classes) or mapping
-        Predicted probabilities, or those of several classifiers by their names.
+        Predicted probabilities, or those of several classifiers by name.
     labels, classes
         As for :func:`~docsigma.metrics.classification.accuracy`.
     """
@@ -166,9 +163,7 @@ def plot_risk_coverage(
 def plot_confusion_matrix(
     probabilities: Any, labels: Any, *, classes: Any = None
 ) -> Figure:
-    """Draw which classes are taken for which; rows are true and add up to 100%.
-
-    The figure grows with the number of classes.
+    """Draw the confusion matrix; rows are the true classes and sum to 100%.
 
     Parameters
     ----------
@@ -179,7 +174,7 @@ def plot_confusion_matrix(
     n = values.shape[1]
     names = [str(name) for name in (range(n) if classes is None else classes)]
     names = [name if len(name) <= 28 else name[:27] + "…" for name in names]
-    # Room for the cells and for the longest name on both sides.
+    # The figure grows with the number of classes and the longest name.
     names_inches = 0.075 * max(len(name) for name in names)
     side = max(2.6, 0.29 * n)
     figure = new_figure(side + names_inches + 1.7, side + names_inches + 1.0)
@@ -253,7 +248,7 @@ def plot_cross_entropy_by_length(
         lowest = np.log(np.finfo(np.float64).tiny)
         nats = -np.maximum(values[np.arange(len(codes)), codes], lowest)
         groups = [nats[bins == one] for one in used]
-        # Lines side by side: whiskers of one would hide another's.
+        # Shifted sideways, so that whiskers do not hide each other.
         shift = 1.025 ** (index - (len(named) - 1) / 2)
         label = f"{name} (mean {nats.mean():.2f})".strip()
         line = {**_line(index), "marker": "o", "markersize": 4, "label": label}
@@ -282,7 +277,7 @@ def bound_over_time(history: Sequence[dict[str, Any]], n_tokens: int) -> Figure:
     axes.plot(seconds, bound, color=PALETTE[0])
     axes.set_xlabel("seconds")
     axes.set_ylabel("bound per token (nats)", color=PALETTE[0])
-    # The first passes fall far below the rest and would flatten the curve.
+    # The bounds of the first passes are far lower and would flatten the curve.
     axes.set_ylim(np.quantile(bound, 0.03), bound.max() + 0.02 * np.ptp(bound))
     twin = axes.twinx()
     twin.spines["top"].set_visible(False)
@@ -330,12 +325,11 @@ def document_map(
 ) -> Figure:
     """Draw documents on a plane, each with its one-sigma ellipse.
 
-    The plane is the one that separates the most frequent labels best (linear
-    discriminants of the means), so the ellipses are exact: a linear map of a
-    Gaussian is a Gaussian.
+    The plane is the one that separates the labels best (linear discriminants of the
+    means). The ellipses are exact, since a linear map of a Gaussian is a Gaussian.
 
-    Only the `n_labels` most frequent labels are drawn, and `n_ellipses` of their
-    documents, drawn by `random_state`, get an ellipse: more would hide each other.
+    Only the `n_labels` most frequent labels are drawn, and `n_ellipses` random
+    documents have an ellipse: more would hide each other.
     """
     from matplotlib.patches import Ellipse
     from sklearn.decomposition import PCA

@@ -1,4 +1,4 @@
-"""Selective prediction: what accuracy costs in documents left unanswered."""
+"""Selective prediction: the trade-off of accuracy and unanswered documents."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ class RiskCoverageCurve:
 def risk_coverage_curve(
     probabilities: Any, labels: Any, *, confidence: Any = None, classes: Any = None
 ) -> RiskCoverageCurve:
-    """Return the error rate when only the most confident documents are answered.
+    """Return the error rate if only the most confident documents are answered.
 
-    Documents of equal confidence are taken together: each counts with their mean
-    error, so that the curve does not depend on the documents' order.
+    Documents of equal confidence each count with their mean error, so the curve does
+    not depend on the order of documents.
 
     Parameters
     ----------
     probabilities, labels, classes
         As for :func:`~docsigma.metrics.classification.accuracy`.
     confidence : array-like of shape (n_documents,), optional
-        What to rank documents by, highest first; by default the largest
-        probability. The negative total variance of an embedding is another choice.
+        Ranks the documents, highest first; by default the largest probability. The
+        negative total variance of an embedding is another choice.
     """
     values, codes = check_probabilities(probabilities, labels, classes)
     errors = (values.argmax(axis=1) != codes).astype(np.float64)
@@ -83,13 +83,10 @@ def accuracy_at_coverage(
 
     Parameters
     ----------
-    probabilities, labels, classes
-        As for :func:`~docsigma.metrics.classification.accuracy`.
+    probabilities, labels, confidence, classes
+        As for :func:`risk_coverage_curve`.
     coverage : float
-        Share of documents to answer, above 0 and at most 1; at least that many
-        documents are answered.
-    confidence : array-like of shape (n_documents,), optional
-        What to rank documents by; by default the largest probability.
+        Share of documents to answer, above 0 and at most 1, rounded up to a document.
     """
     if not 0 < coverage <= 1:
         raise InputError(f"`coverage` must be above 0 and at most 1, got {coverage}")
@@ -102,10 +99,10 @@ def accuracy_at_coverage(
 
 
 def error_detection_area(doubt: Any, wrong: Any) -> float:
-    """Return how well a number finds wrong predictions: the area under the ROC curve.
+    """Return the area under the ROC curve of finding wrong predictions by their doubt.
 
-    It is the probability that a wrong prediction has more doubt than a right one, ties
-    counting half; NaN where all are right, or all wrong.
+    It is the probability that a wrong prediction has more doubt than a right one, where
+    ties count half; NaN if all predictions are right, or all wrong.
 
     Examples
     --------

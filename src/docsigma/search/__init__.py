@@ -1,4 +1,4 @@
-"""Documents looked up: search that knows how sure it is."""
+"""Search for similar documents, with probabilities."""
 
 from __future__ import annotations
 

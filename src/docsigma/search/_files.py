@@ -1,4 +1,4 @@
-"""An index as files: arrays that are mapped into memory, JSON, and a graph."""
+"""Saving and loading an index: mapped arrays, JSON, and a graph of neighbours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DOCUMENTS, TENSORS, GRAPH = "documents.json", "settings.safetensors", "graph.use
 
 
 def write_index(index: GaussianIndex, files: Path, config: dict[str, Any]) -> None:
-    """Write the files of an index, and what describes them to `config`."""
+    """Write the files of an index, and describe them in `config`."""
     arrays: dict[str, Any] = {}
     if index._prior is not None:
         arrays["prior_mean"] = index._prior.mean
@@ -44,8 +44,10 @@ def write_index(index: GaussianIndex, files: Path, config: dict[str, Any]) -> No
     }
     classifier: Any = index.classifier
     if classifier is not None:
-        own = {n: np.asarray(getattr(classifier, n)) for n in EVIDENCE}
-        arrays |= {f"classifier.{name}": array for name, array in own.items()}
+        arrays |= {
+            f"classifier.{name}": np.asarray(getattr(classifier, name))
+            for name in EVIDENCE
+        }
         about["classifier"] = {
             "covariance": classifier.covariance,
             "n_features_in_": int(classifier.n_features_in_),
@@ -122,6 +124,6 @@ def _classifier(about: dict[str, Any], arrays: dict[str, Any]) -> Any:
     for name in EVIDENCE:
         setattr(classifier, name, arrays[f"classifier.{name}"])
     classifier.n_features_in_ = found["n_features_in_"]
-    # Classes take no part in ratios; their numbers stand for them.
+    # Log ratios do not need the names of classes: numbers take their place.
     classifier.classes_ = np.arange(len(classifier.means_))
     return classifier

@@ -1,8 +1,8 @@
-"""Folders that are replaced while others read them, or kill the writer.
+"""Folders that can be replaced while others read them.
 
-The folder holds ``config.json`` and one folder of files that it names. A save writes a
-new folder beside the old one, then replaces ``config.json``, in one rename: whoever
-kills it finds the old state or the new one.
+The folder has ``config.json`` and one folder of files, which it names. A save writes a
+new folder beside the old one, then replaces ``config.json`` in one rename: a save that
+is killed leaves the old state or the new one.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _NAME = re.compile(r"[0-9a-f]{16}")
 def new_generation(
     folder: str | os.PathLike[str], config: dict[str, Any]
 ) -> Iterator[Path]:
-    """Yield a folder to fill; it becomes what `folder` holds when the block ends well.
+    """Yield a folder to fill; it becomes the content of `folder` if the block succeeds.
 
-    `config` may be filled in the block, and is written with it.
+    `config` may be filled in the block, and is written after it.
     """
     target = Path(folder)
     check_replaceable(target)
@@ -50,7 +50,7 @@ def new_generation(
             _write(whole / CONFIG, name, config)
         return
     if _read(target).get("format") != FORMAT:
-        raise InputError(f"{target} is a docsigma folder, but no index")
+        raise InputError(f"{target} is a docsigma folder, but not an index")
     try:
         (target / name).mkdir()
         yield target / name
@@ -62,7 +62,7 @@ def new_generation(
             raise InputError(f"cannot write {target}: {error.strerror}") from error
         raise
     for other in target.iterdir():
-        # Of the state before, or of a save that was killed.
+        # From the state before, or from a save that was killed.
         if _NAME.fullmatch(other.name) and other.name != name:
             shutil.rmtree(other, ignore_errors=True)
 
@@ -70,7 +70,7 @@ def new_generation(
 def current_generation(
     folder: str | os.PathLike[str],
 ) -> tuple[Path, dict[str, Any]]:
-    """Return the folder of files that `folder` holds now, and its configuration."""
+    """Return the current folder of files in `folder`, and its configuration."""
     root = Path(folder)
     config = _read(root)
     if config.get("format") != FORMAT:

@@ -1,4 +1,4 @@
-"""What an index ranks by: exact costs, and vectors that find candidates."""
+"""Measures of similarity: exact costs, and vectors to find candidates by."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Wasserstein2:
-    """Euclid's distance of means and standard deviations.
+    """Euclidean distance of means and standard deviations.
 
-    Of documents, the best for a query has the least cost. `metric` is that of usearch,
-    which finds candidates among `vectors`; None if nothing does.
+    As for all measures, the best document for a query has the least cost. `metric` is
+    the one by which usearch finds candidates among `vectors`; None if it cannot.
     """
 
     name = "wasserstein2"
@@ -33,7 +33,7 @@ class Wasserstein2:
         return np.asarray(distances.wasserstein2(query, documents)[0])
 
     def vectors(self, documents: GaussianPosterior) -> NDArray[np.float32]:
-        """Return means and standard deviations: nothing is lost."""
+        """Return means and standard deviations, whose distances are the costs."""
         both = np.hstack([documents.mean, np.sqrt(documents.variance)])
         return np.asarray(both, dtype=np.float32)
 
@@ -41,8 +41,8 @@ class Wasserstein2:
 class KL:
     """Divergence KL(document || query), in nats.
 
-    In the other direction a short query, whose Gaussian is wide, would be held against
-    every document that is sure of itself.
+    In the other direction, the wide Gaussian of a short query would be far from every
+    document that is certain.
     """
 
     name = "kl"
@@ -53,12 +53,12 @@ class KL:
         return np.asarray(distances.kl(documents, query)[:, 0])
 
     def vectors(self, documents: GaussianPosterior) -> NDArray[np.float32]:
-        """Return nothing: divergences are compared one by one."""
+        """Return empty vectors: there is no approximate search."""
         return np.empty((len(documents), 0), dtype=np.float32)
 
 
 class SameTopic:
-    """Log ratio of one class to two, by a classifier."""
+    """Log ratio of one class to two, according to a classifier."""
 
     name = "same_topic"
     metric: str | None = "cos"
@@ -72,10 +72,10 @@ class SameTopic:
         return np.asarray(-ratios[0])
 
     def vectors(self, documents: GaussianPosterior) -> NDArray[np.float32]:
-        r"""Return what documents say of their class's mean, in units of its spread.
+        r"""Return estimates of each document's class mean, in standard deviations.
 
-        That is :math:`B^{1/2} (I + \tilde P B)^{-1} \tilde h` with the spread B of
-        classes; their cosines rank nearly as the ratios do.
+        They are :math:`B^{1/2} (I + \tilde P B)^{-1} \tilde h` with the covariance B
+        between classes; their cosines rank nearly as the log ratios do.
         """
         linear, precision, between = marginals(self.classifier, documents)
         if between.ndim == 1:

@@ -12,14 +12,14 @@ from docsigma.exceptions import InputError
 
 
 class Neighbours:
-    """A graph of vectors that finds neighbours without looking at all of them.
+    """A graph that finds neighbours of vectors without comparing all of them.
 
     Parameters
     ----------
     n_dimensions : int
         Size of a vector.
     metric : {"l2sq", "cos"}
-        What is near.
+        Squared Euclidean or cosine distance.
     """
 
     def __init__(self, n_dimensions: int, metric: str) -> None:
@@ -33,12 +33,12 @@ class Neighbours:
             ndim=n_dimensions,
             metric=metric,
             dtype="f16",
-            # Neighbours that a vector is connected with, and vectors that are kept in
-            # view while one is added: more find more, and take longer.
+            # Edges per vector, and candidates kept while one is added: larger values
+            # find more true neighbours and take longer.
             connectivity=32,
             expansion_add=128,
         )
-        # The file that the graph is mapped from, while it is not changed.
+        # The file that the graph is mapped from until it is changed.
         self._file: str | None = None
 
     def add(self, keys: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
@@ -54,10 +54,10 @@ class Neighbours:
             self._index.remove(keys.astype(np.uint64))
 
     def search(self, vectors: NDArray[np.float32], n: int) -> list[NDArray[np.int64]]:
-        """Return the keys of some `n` near vectors for each of `vectors`."""
-        # Vectors that are kept in view.
+        """Return the keys of about `n` near vectors for each of `vectors`."""
+        # Candidates kept during a search.
         self._index.expansion_search = max(256, 2 * n)
-        # One query at a time has its own kind of answer.
+        # One by one: usearch returns another type for several queries.
         found = [self._index.search(vector, n) for vector in vectors]
         return [match.keys.astype(np.int64) for match in found]
 
@@ -69,7 +69,7 @@ class Neighbours:
     def load(
         cls, path: str | os.PathLike[str], n_dimensions: int, metric: str
     ) -> Neighbours:
-        """Map a file that :meth:`save` wrote into memory."""
+        """Map a file into memory that :meth:`save` wrote."""
         found = cls(n_dimensions, metric)
         try:
             found._index.view(os.fspath(path))

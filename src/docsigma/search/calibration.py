@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 class SameTopicCalibration:
     """A rising curve from log ratios to probabilities, learned from labelled pairs.
 
-    The probability is that of a pair drawn at random from documents like those it was
-    learned from, given the pair's log ratio.
+    The probability is that two documents drawn at random, like those of the training
+    data, are of one class, given their log ratio.
 
     Attributes
     ----------
     log_ratios, probabilities : ndarray
-        The curve's points; between them it is a straight line.
+        Points of the curve, which is linear between them.
     """
 
     log_ratios: Floats
@@ -45,13 +45,13 @@ class SameTopicCalibration:
         Parameters
         ----------
         classifier : EvidenceClassifier
-            Gives the log ratios.
+            Computes the log ratios.
         posterior : GaussianPosterior
-            Documents; best others than the classifier was trained on.
+            Documents, preferably not those that the classifier was trained on.
         labels : sequence
             Their labels, None where there is none.
         random_state : int, default=0
-            Chooses the pairs where there are many.
+            Seed for choosing pairs if there are many.
         """
         names = np.asarray(list(labels), dtype=object)
         if len(names) != len(posterior):
@@ -71,14 +71,14 @@ class SameTopicCalibration:
 
     @classmethod
     def of_pairs(cls, log_ratios: Floats, same: Any) -> SameTopicCalibration | None:
-        """Learn from the log ratios of pairs that are, or are not, of one class.
+        """Learn from the log ratios of pairs, and whether each is of one class.
 
-        None if all of them are, or none is.
+        None if all pairs are, or none is.
         """
         same = np.asarray(same, dtype=np.float64)
         if not 0 < same.mean() < 1:
             return None
-        # As if one pair more of each kind had been seen: never quite sure.
+        # As if one more pair of each kind had been seen: no probability is 0 or 1.
         least = 1 / (len(same) + 2)
         curve = IsotonicRegression(y_min=least, y_max=1 - least)
         curve.fit(log_ratios, same)

@@ -1,4 +1,4 @@
-"""An index that takes texts, and says which words made a match."""
+"""An index of texts, whose matches show the words that made them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -40,14 +40,14 @@ class Match:
     label : str or None
         Its label, if it has one.
     score : float
-        Log ratio of one class to two (greater is nearer), or a distance (less is).
+        Log ratio of one class to two (highest is best), or a distance (lowest is best).
     probability : float or None
-        That it is of the query's class, where the index is calibrated.
+        Probability of the query's class, if the index is calibrated.
     words : list of (str, float)
-        Words of the query that made the match, with their shares in how far the means
-        of the two point the same way; the strongest first.
+        Words of the query that made the match, strongest first, each with its share in
+        the product of the two means.
     excerpt : str or None
-        How the document begins, if the index keeps that.
+        Beginning of the document, if the index has it.
     """
 
     id: str
@@ -59,7 +59,7 @@ class Match:
 
 
 class DocumentIndex:
-    """A model, or a classifier with its model, and an index of what it embeds.
+    """An index of texts, with the model or the classifier that embeds them.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class DocumentIndex:
 
     @property
     def model(self) -> CountModel:
-        """The model that embeds."""
+        """The model, which may be that of the classifier."""
         found = self.embedder
         return found.model if isinstance(found, CountsClassifier) else found
 
@@ -107,12 +107,9 @@ class DocumentIndex:
         if self.model.gives_points:
             kind = type(self.model).__name__
             raise InputError(f"an index needs Gaussians, and {kind} gives points")
-        if isinstance(self.embedder, CountsClassifier):
-            found: Any = self.embedder.embed(counts)
-        else:
-            found = self.embedder.posterior(counts)
-        gaussians: GaussianPosterior = found
-        return gaussians
+        if not isinstance(self.embedder, CountsClassifier):
+            return self.embedder.posterior(counts)
+        return cast("GaussianPosterior", self.embedder.embed(counts))
 
     def add(
         self,
@@ -122,7 +119,7 @@ class DocumentIndex:
         *,
         excerpt: int = 120,
     ) -> None:
-        """Embed texts and add them; keep so many characters of each to show."""
+        """Embed texts and add them, with the first `excerpt` characters of each."""
         given = as_texts(texts)
         if not given:
             return
@@ -137,7 +134,7 @@ class DocumentIndex:
         *,
         excerpt: int = 120,
     ) -> None:
-        """Add documents that are counted already; as :meth:`add`."""
+        """Add documents that are already counted, as :meth:`add` does."""
         before = len(self.index)
         self.index.add(self.embed(counts), ids, labels)
         if texts is not None and excerpt > 0:
@@ -154,10 +151,10 @@ class DocumentIndex:
     def search(
         self, texts: Iterable[object], n: int = 10, **filters: Any
     ) -> list[list[Match]]:
-        """Return the documents most like each text, best first.
+        """Return the documents most similar to each text, best first.
 
         `filters` are those of :meth:`GaussianIndex.search`. A text without a known word
-        finds nothing.
+        has no matches.
         """
         counts = self.count(texts)
         return self.search_posterior(counts, self.embed(counts), n, **filters)
@@ -165,30 +162,29 @@ class DocumentIndex:
     def search_posterior(
         self, counts: Any, posterior: GaussianPosterior, n: int = 10, **filters: Any
     ) -> list[list[Match]]:
-        """Return matches of texts that are counted and embedded already."""
+        """Return matches of texts that are already counted and embedded."""
         found = self.index.search(posterior, n, **filters)
-        silent = posterior.require_tokens() == 0
+        known = posterior.require_tokens() > 0
         matches: list[list[Match]] = [[] for _ in found]
-        for row, one in enumerate(found):
-            if silent[row]:
-                continue
+        for row in np.flatnonzero(known).tolist():
+            one = found[row]
             words = self._words(counts[row], posterior[row], one.rows)
-            sure: Any = [None] * len(words)
+            probabilities: Any = [None] * len(words)
             if one.probabilities is not None:
-                sure = one.probabilities.tolist()
+                probabilities = one.probabilities.tolist()
             scores, excerpts = one.scores.tolist(), map(self._excerpts.get, one.ids)
-            columns = (one.ids, one.labels, scores, sure, words, excerpts)
+            columns = (one.ids, one.labels, scores, probabilities, words, excerpts)
             matches[row] = [Match(*values) for values in zip(*columns, strict=True)]
         return matches
 
     def _words(
         self, counts: Any, query: GaussianPosterior, rows: Any
     ) -> list[list[tuple[str, float]]]:
-        r"""Return the query's words that point to each document.
+        r"""Return the query's words that made the match with each document.
 
-        The query's mean is nearly :math:`\Gamma^{-1} \sum_i x_i (t_i - \bar t)`, so
-        that its product with a document's mean is a sum over its words; with a
-        classifier dimensions count by how far they tell classes apart.
+        The query's mean is nearly :math:`\Gamma^{-1} \sum_i x_i (t_i - \bar t)`, so its
+        product with a document's mean is a sum over the query's words. With a
+        classifier, components are weighted by how well they separate classes.
         """
         if not len(rows):
             return []
@@ -216,7 +212,7 @@ class DocumentIndex:
         return result
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write model and index to a folder; a killed save leaves what was there."""
+        """Write model and index to a folder; a killed save keeps an older one."""
         config: dict[str, Any] = {}
         with new_generation(folder, config) as files:
             write_index(self.index, files, config)
@@ -227,21 +223,21 @@ class DocumentIndex:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Read what :meth:`save` wrote, arrays mapped into memory; no code is run."""
+        """Read a folder that :meth:`save` wrote; arrays are mapped, no code is run."""
         files, config = current_generation(folder)
-        if config.get("embedder") not in ("model", "classifier"):
-            raise InputError(f"the index in {folder} has no model: it takes no texts")
-        load: Any = load_model
-        if config["embedder"] == "classifier":
-            load = CountsClassifier.load
-        found = cls(load(files / "model"), read_index(GaussianIndex, files, config))
+        loaders: Any = {"model": load_model, "classifier": CountsClassifier.load}
+        kind = str(config.get("embedder"))
+        if kind not in loaders:
+            raise InputError(f"the index in {folder} has no model to embed texts")
+        embedder = loaders[kind](files / "model")
+        found = cls(embedder, read_index(GaussianIndex, files, config))
         path = Path(files) / EXCERPTS
         found._excerpts = read_json_object(path, f"the index has no {EXCERPTS}")
         return found
 
 
 def evidence_of(embedder: Any) -> EvidenceClassifier | None:
-    """Return what gives log ratios of one class; None for a model alone."""
+    """Return the classifier that computes log ratios; None for a model alone."""
     if not isinstance(embedder, CountsClassifier):
         return None
     found = embedder.classifier

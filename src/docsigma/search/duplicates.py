@@ -29,11 +29,11 @@ class Duplicates:
     Attributes
     ----------
     pairs : ndarray of shape (n_pairs, 2)
-        Rows of documents, the first before the second.
+        Rows of documents, the smaller first.
     similarities : ndarray of shape (n_pairs,)
-        The share of words that both have: 1 for the same words.
+        Overlap of the words of each pair: 1 for equal counts.
     groups : ndarray of shape (n_documents,)
-        The number of each document's group, -1 for a document without a duplicate.
+        Number of each document's group, -1 for a document without a duplicate.
     """
 
     pairs: NDArray[np.intp]
@@ -42,7 +42,7 @@ class Duplicates:
 
     @property
     def extra(self) -> NDArray[np.intp]:
-        """Documents that can go if one of each group stays, the first."""
+        """Rows of documents that can be removed, all but the first of each group."""
         members = np.flatnonzero(self.groups >= 0)
         _, first = np.unique(self.groups[members], return_index=True)
         return np.delete(members, first)
@@ -56,20 +56,20 @@ def find_duplicates(
 ) -> Duplicates:
     r"""Find documents that have nearly the same words.
 
-    Neighbours by Wasserstein-2 distance are candidates; of those, pairs count whose
-    words overlap, :math:`\sum_i \min(x_i, y_i) / \sum_i \max(x_i, y_i)`, by
-    `threshold` or more. Documents without words are no duplicates of anything.
+    Candidates are neighbours by Wasserstein-2 distance. Of those, pairs are returned
+    with an overlap :math:`\sum_i \min(x_i, y_i) / \sum_i \max(x_i, y_i)` of at least
+    `threshold`. A document without words has no duplicates.
 
     Parameters
     ----------
     posterior : GaussianPosterior
-        Of the documents, diagonal.
+        The documents, with diagonal covariances.
     counts : sparse matrix of shape (n_documents, n_features)
         The words to compare: those of the model, or all (:func:`every_word`).
     threshold : float, default=0.8
         Least overlap.
     n_neighbours : int, default=20
-        Candidates per document. Documents of the very same words are one candidate.
+        Candidates per document; documents with equal counts are one candidate.
     """
     if not 0 < threshold <= 1:
         raise InputError(f"`threshold` must be above 0 and at most 1, got {threshold}")
@@ -93,10 +93,10 @@ def find_duplicates(
 
 
 def every_word(texts: Sequence[str], vocabulary: Vocabulary | None = None) -> Any:
-    """Count all words of texts, numbers and rare ones too, to compare them by.
+    """Count all words of texts, including numbers and rare words.
 
-    A model may not know the one number in which two invoices differ. A `vocabulary`
-    says how texts are cut where a tokenizer does that.
+    A model may not know the one number in which two invoices differ. Only the tokenizer
+    of `vocabulary` is used, if it has one.
     """
     tokenizer = None if vocabulary is None else vocabulary.tokenizer
     settings = {"min_df": 1, "token_pattern": r"(?u)\w+", "tokenizer": tokenizer}
@@ -106,18 +106,14 @@ def every_word(texts: Sequence[str], vocabulary: Vocabulary | None = None) -> An
 def _same_words(
     counts: sp.csr_matrix,
 ) -> tuple[NDArray[np.intp], list[tuple[int, int]]]:
-    """Return the first document of each set of words, and pairs with a later one."""
+    """Return the first document of each distinct row, and pairs of it and a copy."""
     seen: dict[bytes, int] = {}
     copies = []
-    for row in range(counts.shape[0]):
+    for row in np.flatnonzero(np.diff(counts.indptr)).tolist():
         some = slice(counts.indptr[row], counts.indptr[row + 1])
         key = counts.indices[some].tobytes() + b"|" + counts.data[some].tobytes()
-        if some.start == some.stop:
-            continue
-        if key in seen:
+        if seen.setdefault(key, row) != row:
             copies.append((seen[key], row))
-        else:
-            seen[key] = row
     return np.array(list(seen.values()), dtype=np.intp), copies
 
 

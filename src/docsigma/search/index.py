@@ -26,27 +26,25 @@ if TYPE_CHECKING:
     from docsigma.posterior import GaussianPrior
 
 METRICS = ("wasserstein2", "kl")
-# Up to this many documents every one is compared; a graph of neighbours pays above.
+# Up to this many documents all are compared; above it a graph of neighbours is faster.
 EXACT = 10_000
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What was found for one query, the best first.
+    """Documents found for one query, best first.
 
     Attributes
     ----------
     ids : list of str
-        The documents.
     labels : list of str or None
-        Their labels.
     scores : ndarray
-        Distances or divergences, least first; with a classifier log ratios of one class
-        to two, greatest first.
+        Distances or divergences, lowest first; with a classifier log ratios of one
+        class to two, highest first.
     probabilities : ndarray or None
-        Of being of the query's class, where the index is calibrated.
+        Probability of the query's class, if the index is calibrated.
     rows : ndarray of int
-        Places in the index.
+        Rows of the index.
     """
 
     ids: list[str]
@@ -57,24 +55,24 @@ class SearchResult:
 
 
 class GaussianIndex:
-    """Documents as Gaussians, looked up by how alike they are.
+    """Documents as Gaussians, searched by similarity.
 
     Parameters
     ----------
     classifier : EvidenceClassifier, default=None
-        Ranks by the log ratio of one class to two, which knows how sure documents are.
+        Ranks by the log ratio of one class to two, which accounts for uncertainty.
     metric : {"wasserstein2", "kl"}, default="wasserstein2"
-        What ranks without a classifier. KL(document || query) has no approximation.
+        Ranks without a classifier. KL(document || query) has no approximate search.
     approximate : bool, default=None
-        Whether neighbours are found by usearch and only some candidates ranked exactly;
-        None: if there are more than 10 000 documents and usearch is installed.
+        Whether usearch finds candidates, and only those are ranked exactly; None means
+        if there are more than 10 000 documents and usearch is installed.
     n_candidates : int, default=1000
-        How many candidates are ranked exactly, per query, at the least.
+        Least number of candidates per query that are ranked exactly.
 
     Attributes
     ----------
     calibration : SameTopicCalibration or None
-        Makes probabilities of log ratios; :meth:`calibrate` learns it.
+        Turns log ratios into probabilities; learned by :meth:`calibrate`.
 
     Examples
     --------
@@ -122,7 +120,7 @@ class GaussianIndex:
 
     @property
     def metric(self) -> str:
-        """What ranks: wasserstein2, kl or same_topic."""
+        """The measure: wasserstein2, kl or same_topic."""
         return self._measure.name
 
     def posterior(self, rows: Any = slice(None)) -> GaussianPosterior:
@@ -143,9 +141,9 @@ class GaussianIndex:
         Parameters
         ----------
         posterior : GaussianPosterior
-            Diagonal, and of the same model as those that are here.
+            With diagonal covariances, and of the same model as those in the index.
         ids : sequence of str, default=None
-            Names that no other document has; by default numbers, as strings.
+            Unique names; by default numbers, as strings.
         labels : sequence of str or None, default=None
             Labels, None where there is none.
         """
@@ -164,7 +162,7 @@ class GaussianIndex:
         seen = set(self.ids)
         for name in names:
             if name in seen:
-                raise InputError(f"the index has a document {name!r} already")
+                raise InputError(f"the index already has a document {name!r}")
             seen.add(name)
         new: dict[str, NDArray[Any]] = {
             "keys": keys,
@@ -174,7 +172,7 @@ class GaussianIndex:
         if posterior.n_tokens is not None:
             new["n_tokens"] = posterior.n_tokens
         if len(self) and set(new) != set(self._arrays):
-            raise InputError("all documents carry numbers of tokens, or none does")
+            raise InputError("all documents must have numbers of tokens, or none")
         if len(self):
             new = {k: np.concatenate([self._arrays[k], new[k]]) for k in new}
         self._arrays = new
@@ -205,7 +203,7 @@ class GaussianIndex:
         self._places = None
 
     def row(self, name: str) -> int:
-        """Return the place of the document with this id."""
+        """Return the row of the document with this id."""
         if self._places is None:
             self._places = {known: row for row, known in enumerate(self.ids)}
         if name not in self._places:
@@ -219,7 +217,7 @@ class GaussianIndex:
     ) -> Self:
         """Learn probabilities of one class from labelled documents.
 
-        By default from those of the index; with too few labels, none is claimed.
+        By default from those of the index. With too few labels there are none.
         """
         if self.classifier is None:
             raise InputError("probabilities of one class need a `classifier`")
@@ -239,20 +237,20 @@ class GaussianIndex:
         max_total_variance: float | None = None,
         exact: bool = False,
     ) -> list[SearchResult]:
-        """Return the documents most like each query.
+        """Return the documents most similar to each query.
 
         Parameters
         ----------
         posterior : GaussianPosterior
             Queries, of the same model as the index.
         n : int, default=10
-            How many documents per query.
+            Documents per query.
         labels : sequence of str, default=None
-            Only documents with one of these labels.
+            Return only documents with one of these labels.
         max_total_variance : float, default=None
-            Only documents that are at least this certain.
+            Return only documents that are at least this certain.
         exact : bool, default=False
-            Compare every document, whatever the index would do.
+            Compare every document, even in an approximate index.
         """
         if n < 1:
             raise InputError(f"`n` must be 1 or more, got {n}")
@@ -290,7 +288,7 @@ class GaussianIndex:
         if exact or self._neighbours is None or passing <= max(EXACT, wanted):
             every = np.arange(len(self)) if allowed is None else np.flatnonzero(allowed)
             return [every] * len(queries)
-        # A filter lets this share through: as many more candidates are looked at.
+        # More candidates, so that enough of them are expected to pass the filter.
         count = min(len(self), int(np.ceil(wanted * len(self) / passing)))
         found = self._neighbours.search(self._measure.vectors(queries), count)
         rows = [np.searchsorted(self._arrays["keys"], keys) for keys in found]
@@ -316,10 +314,10 @@ class GaussianIndex:
         )
 
     def _check(self, posterior: GaussianPosterior, what: str = "documents") -> None:
-        """Refuse posteriors of another model, or that cannot be compared."""
+        """Refuse posteriors of another model, or with full covariances."""
         if posterior.covariance is not None:
             raise InputError(
-                f"the index takes diagonal covariances, the {what} have others"
+                f"the index needs diagonal covariances, the {what} have full ones"
             )
         if self.classifier is not None:
             posterior.require_prior()
@@ -352,12 +350,12 @@ class GaussianIndex:
         self._neighbours.add(self._arrays["keys"], together)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the index to a folder; a save that is killed leaves what was there."""
+        """Write the index to a folder; a killed save keeps an older one."""
         config: dict[str, Any] = {}
         with new_generation(folder, config) as files:
             write_index(self, files, config)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Map what :meth:`save` wrote into memory; no code is run."""
+        """Read a folder that :meth:`save` wrote; arrays are mapped, no code is run."""
         return read_index(cls, *current_generation(folder))

@@ -1,4 +1,4 @@
-"""Raw text in: the embedder and the classifier that take strings."""
+"""The embedder and the classifier that take raw text."""
 
 from __future__ import annotations
 

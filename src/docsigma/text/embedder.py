@@ -1,4 +1,4 @@
-"""Texts in, Gaussians out."""
+"""The embedder of raw texts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Topic(NamedTuple):
-    """A group of documents that lie together, as one row of a table."""
+    """A group of similar documents, as one row of a table."""
 
     topic: int
     size: int
@@ -56,7 +56,7 @@ class TextEstimator(BaseEstimator):
 class DocumentEmbedder(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEstimator
 ):
-    """Texts in, Gaussians out: vocabulary and model together.
+    """Embeds texts as Gaussians: a vocabulary and a model.
 
     Parameters
     ----------
@@ -70,19 +70,19 @@ class DocumentEmbedder(
     stop_words : "english", list of str or None, default=None
         Words to leave out.
     ngram_range : tuple of two ints, default=(1, 1)
-        Count single words, pairs, ...
+        Shortest and longest sequence of words to count.
     tokenizer : {"jieba", "janome", "pythainlp"}, function or None, default=None
-        Cuts texts into words where no spaces do: Chinese, Japanese, Thai, or a
-        function from a text to its words. A saved model keeps its name only.
+        Splits texts into words: a library for Chinese, Japanese or Thai, or a function
+        from a text to its words, of which a saved model has only the name.
     model : estimator, default=None
-        What learns from the counts; None means a :class:`~docsigma.BayesianSMM`. Its
-        parameters stay as they are, except for those that have a name here.
+        The model to fit; None means a :class:`~docsigma.BayesianSMM`. Parameters that
+        are also parameters of the embedder are overwritten.
     output : {"mean", "mean_variance"}, default="mean"
         What `transform` returns.
     device : str, default="auto"
-        Where to compute: ``"cpu"``, ``"cuda"``, or a GPU if there is one.
+        ``"cpu"``, ``"cuda"``, or ``"auto"``: a GPU if there is one.
     random_state : int, RandomState or None, default=None
-        Decides all draws.
+        Seed of all draws.
     verbose : bool, default=False
         Whether a progress bar is shown.
 
@@ -138,7 +138,7 @@ class DocumentEmbedder(
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Iterable[object], y: object = None) -> Self:  # noqa: ARG002
-        """Choose the words, and learn the model from their counts.
+        """Choose the words, and fit the model to their counts.
 
         Parameters
         ----------
@@ -159,8 +159,8 @@ class DocumentEmbedder(
     ) -> tuple[Vocabulary, sp.csr_matrix]:
         """Choose the words of texts, and count them.
 
-        `analysis` are settings of :class:`~docsigma.counts.WordFrequencies` that have
-        no name here, as ``lowercase``.
+        `analysis` are settings of :class:`~docsigma.counts.WordFrequencies` that the
+        embedder lacks, such as ``lowercase``.
         """
         vocabulary, counted = Vocabulary.fit_count(
             X,
@@ -180,10 +180,10 @@ class DocumentEmbedder(
         vocabulary: Vocabulary | None = None,
         **options: Any,
     ) -> Self:
-        """Learn the model from documents that are counted already, as on disk.
+        """Fit the model to documents that are already counted, such as those on disk.
 
-        Without a `vocabulary` it can embed no texts. `options` are those of the model's
-        own `fit`, as ``callback``.
+        Without a `vocabulary` the embedder cannot embed texts. `options` are those of
+        the model's `fit`, such as ``callback``.
         """
         model = BayesianSMM() if self.model is None else clone(self.model)
         names = {"n_components", "output", "device", "random_state", "verbose"}
@@ -199,7 +199,7 @@ class DocumentEmbedder(
 
         A document with no known word gets the prior.
         """
-        counts = self._counts(X)
+        counts = self._counts(X)  # before `model_`: checks that there is one
         return self.model_.posterior(counts)
 
     def transform(self, X: Iterable[object]) -> NDArray[Any]:
@@ -214,15 +214,10 @@ class DocumentEmbedder(
     def topics(
         self, X: Iterable[object], n_topics: int = 10, n_words: int = 8
     ) -> list[Topic]:
-        """Return what groups of the documents are about, largest group first.
+        """Group the documents by k-means and describe the groups, largest first.
 
-        ``pandas.DataFrame(embedder.topics(texts))`` makes a table of it.
-
-        Returns
-        -------
-        list of Topic
-            Its number, its size, the words that are likelier in it, and its three most
-            typical documents.
+        A topic is a group's number, its size, the words that are likelier in it, and
+        its three most typical documents. ``pandas.DataFrame`` makes a table of them.
         """
         texts = as_texts(X)
         return [
@@ -253,7 +248,7 @@ class DocumentEmbedder(
     ) -> Self:
         """Read a folder that :meth:`save` or ``docsigma fit`` wrote.
 
-        A `tokenizer` that was a function is passed again: a folder holds no code.
+        A `tokenizer` that was a function must be passed again: no code is saved.
         """
         return cls._of(load_model(folder), tokenizer)
 
@@ -263,7 +258,7 @@ class DocumentEmbedder(
         model: CountModel,
         tokenizer: Callable[[str], Iterable[str]] | None,
     ) -> Self:
-        """Make the embedder of a model that knows its words."""
+        """Make an embedder from a model that knows its words."""
         words = known_words(model)
         if tokenizer is not None:
             words = replace(words, tokenizer=tokenizer)

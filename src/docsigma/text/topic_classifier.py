@@ -1,4 +1,4 @@
-"""Texts and some labels in, classes with their probabilities out."""
+"""The classifier of raw texts."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 
 class TopicClassifier(ClassifierMixin, TextEstimator):
-    """Texts and labels in, probabilities of classes out.
+    """Classifies texts, with probabilities.
 
-    Labels may be missing: the embedder learns from all texts, and so do the kinds
-    ``"hybrid"`` and ``"evidence"``; the other kinds learn from those that have a label.
+    Some labels may be missing: the embedder is fitted to all texts, and so are the
+    kinds ``"hybrid"`` and ``"evidence"``; other kinds use only texts that have a label.
 
     Parameters
     ----------
     embedder : DocumentEmbedder, default=None
-        Turns texts into Gaussians; None means ``DocumentEmbedder()``. One that is
-        fitted is used as it is, any other is copied and fitted on the texts.
+        None means ``DocumentEmbedder()``. A fitted embedder is used unchanged; any
+        other is copied and fitted to the texts.
     kind : {"hybrid", "evidence", "glcu", "glc", "lr"}, default="hybrid"
-        Which classifier: words and embeddings together, embeddings by their
-        likelihood, with their variances, or (``"glc"``, ``"lr"``) means only.
+        The classifier: on words and embeddings, on embeddings by their likelihood, on
+        means and variances, or (``"glc"``, ``"lr"``) on means only.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class TopicClassifier(ClassifierMixin, TextEstimator):
         y: Iterable[object],
         groups: Any = None,
     ) -> Self:
-        """Learn classes from texts, of which some have a label.
+        """Learn classes from texts, some of which have a label.
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class TopicClassifier(ClassifierMixin, TextEstimator):
             Their labels; None, NaN, the number -1 or a blank where there is none.
         groups : array-like of shape (n_documents,), optional
             Author, thread or customer of each document: probabilities and prediction
-            sets are then made for documents of new ones. For hybrid and evidence.
+            sets are then calibrated for new ones. For hybrid and evidence only.
 
         Returns
         -------
@@ -121,7 +121,7 @@ class TopicClassifier(ClassifierMixin, TextEstimator):
         return self
 
     def _embed(self, X: Iterable[object]) -> tuple[Any, Any]:
-        """Return what the classifier makes of texts, and their counts."""
+        """Return the classifier's input for texts, and their counts."""
         check_is_fitted(self)
         counts = self.embedder_._counts(X)
         return self.classifier_.embed(counts), counts
@@ -138,14 +138,14 @@ class TopicClassifier(ClassifierMixin, TextEstimator):
 
     def predict_log_proba(self, X: Iterable[object]) -> NDArray[Any]:
         """Return the log probability of each class for each document."""
-        embedded = self._embed(X)
+        embedded = self._embed(X)  # before `classifier_`: checks that there is one
         log_proba: NDArray[Any] = self.classifier_.predict_log_proba(*embedded)
         return log_proba
 
     def predict(self, X: Iterable[object]) -> NDArray[Any]:
         """Return the most probable class of each document."""
-        log_proba = self.predict_log_proba(X)
-        winners: NDArray[Any] = self.classes_[log_proba.argmax(axis=1)]
+        best = self.predict_log_proba(X).argmax(axis=1)
+        winners: NDArray[Any] = self.classes_[best]
         return winners
 
     def score(
@@ -166,30 +166,30 @@ class TopicClassifier(ClassifierMixin, TextEstimator):
         return self.embedder_.posterior(X)
 
     def predict_uncertainty(self, X: Iterable[object]) -> Uncertainty:
-        """Return what each prediction does not know: its entropy, and why."""
+        """Return the uncertainty of each prediction, with its causes."""
         embedded = self._embed(X)
         return self.classifier_.predict_uncertainty(*embedded)
 
     def predict_sets(
         self, X: Iterable[object], coverage: float = 0.9
     ) -> list[list[Any]]:
-        """Return the labels that may be right for each text.
+        """Return a set of possible labels for each text.
 
-        The true one is among them for the share `coverage` of texts like the labelled
-        ones. An empty set means that no label is likely enough; a text without known
-        words may be anything.
+        The set has the true label for the share `coverage` of texts that are like the
+        labelled ones. It is empty if no label is likely enough; for a text without
+        known words it has all labels.
         """
         embedded = self._embed(X)
         chosen = self.classifier_.predict_sets(*embedded, coverage)
-        return [self.classifier_.classes_[row].tolist() for row in chosen]
+        return [self.classes_[row].tolist() for row in chosen]
 
     def explain(self, X: Iterable[object]) -> list[Explanation]:
-        """Return which words spoke for each label; for the kind ``"hybrid"``."""
+        """Return the words for and against each label; for the kind ``"hybrid"``."""
         check_is_fitted(self)
         return self.classifier_.explain(self.embedder_._counts(X))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write all of it to a folder, as ``docsigma classifier fit`` does."""
+        """Write all to a folder, as ``docsigma classifier fit`` does."""
         check_is_fitted(self)
         self.classifier_.save(folder)
 

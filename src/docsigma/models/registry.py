@@ -15,23 +15,13 @@ if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
 
 
-# What config.json of a model folder calls a kind, and its class; the kinds of other
-# distributions join by entry points.
+# Classes by the name in config.json of a model folder; other distributions add theirs
+# by entry points.
 MODELS: dict[str, type[CountModel]] = {"BayesianSMM": BayesianSMM}
 
 
 def load_model(folder: str | os.PathLike[str]) -> CountModel:
-    """Read a model folder, whichever kind of model it holds.
-
-    Parameters
-    ----------
-    folder : path
-        What ``save`` of a model wrote.
-
-    Returns
-    -------
-    CountModel
-        The fitted model, such as a BayesianSMM.
+    """Read the folder that ``save`` of a model wrote, whatever the kind of model.
 
     Raises
     ------
@@ -53,7 +43,7 @@ def load_model(folder: str | os.PathLike[str]) -> CountModel:
 
 
 def restore_model(stored: StoredModel, folder: str | os.PathLike[str]) -> CountModel:
-    """Make the model that `stored` describes; `folder` is for error messages."""
+    """Return the model that `stored` describes; `folder` is for error messages."""
     kind = find_registered("models", stored.kind, MODELS)
     if kind is None:
         known = ", ".join(registered_names("models", MODELS))

@@ -1,7 +1,7 @@
 r"""The objective, the only place where it is written.
 
-For any Gaussian :math:`q(w) = N(\nu, \Sigma)`, the log evidence of a document is at least
-the expected log likelihood less the divergence of q from the prior:
+For any Gaussian :math:`q(w) = N(\nu, \Sigma)`, the log evidence of a document is at
+least the expected log likelihood less the divergence of q from the prior:
 
 .. math::
     \log p(x) \ge E_q[\log p(x|w)] - D_{KL}(q\,\|\,p)

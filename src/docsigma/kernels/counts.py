@@ -63,7 +63,7 @@ class CountTensor:
         self._source: Callable[[], csr_matrix] = lambda: counts
         self._like = like
         self._matrix = _sparse_tensor(counts, like)
-        # Cached results that depend on the positions of the counts, not on their values.
+        # Cached results that depend on the positions of the counts, not on the values.
         self._places: dict[str, tuple[Tensor, ...]] = {}
         self._occurring: tuple[Tensor, Tensor] | None = None
         tokens = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
@@ -188,7 +188,7 @@ class CountTensor:
     def _words(self) -> tuple[Tensor, ...]:
         """Return the words that occur, and the counts in the order of the words.
 
-        These are the start of each word, the documents, and positions in :attr:`values`.
+        These are the start of each word, documents, and positions in :attr:`values`.
         """
         if "words" not in self._places:
             counts = self._source()

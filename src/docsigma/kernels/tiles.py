@@ -1,7 +1,7 @@
 r"""The one primitive on a CPU: words in tiles that stay in the cache.
 
-With the table ``[T, m, 1]``, each tile is two plain products: with ``[w, 1, 0]`` it gives
-the logits, and its transpose times the exponentials gives :math:`\sum p\,t` and
+With the table ``[T, m, 1]``, each tile is two plain products: with ``[w, 1, 0]`` it
+gives the logits, and its transpose times the exponentials gives :math:`\sum p\,t` and
 :math:`\sum p`. Between them is one pass, the exponential. The maximum that keeps
 exponentials in range is not computed: almost always the bias bounds the logits well
 enough. Rows where it does not are recognised by their sum, and recomputed.

@@ -149,8 +149,10 @@ def _prepared(
 
 def _matrix(measure: Measure, a: GaussianPosterior, b: GaussianPosterior) -> Floats:
     left, right = _prepared(a, b)
-    rows = [measure(left.row(i), right) for i in range(len(a))]
-    return np.reshape(rows, (len(a), len(b)))
+    found = np.empty((len(a), len(b)))
+    for i in range(len(a)):
+        found[i] = measure(left.row(i), right)
+    return found
 
 
 def _pairs(measure: Measure, a: GaussianPosterior, b: GaussianPosterior) -> Floats:

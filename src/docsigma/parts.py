@@ -107,7 +107,7 @@ class Parts:
         l1: float | None = None,
         l2: float = 0.0,
     ) -> Parts:
-        """Make the parts that a model's parameters describe.
+        """Return the parts that a model's parameters describe.
 
         `prior_precision`, `l1` (None is 1) and `l2` are for parts given by name.
         """

@@ -216,8 +216,8 @@ class State:
         """Return which documents have a higher bound at `trial`, in spite of rounding.
 
         A bound of thousands of nats does not resolve a change of a thousandth:
-        rounding, and so the documents in the same block, would decide. The slopes at both
-        ends of the step do: to the second order the bound rises by the mean of the two.
+        rounding, and so the rest of the block, would decide. The slopes at both ends of
+        the step do: to the second order the bound rises by the mean of the two.
         """
         tokens = self.likelihood.counts.n_tokens.double()
         rounding = relative_rounding(seen.gradient) * tokens

@@ -198,8 +198,9 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _note_training(self, counts: Counts) -> None:
         """Add the sizes of `counts` to those of the training corpus."""
         more = {"n_documents": len(counts), "n_tokens": int(counts.n_tokens.sum())}
-        for name, n in more.items():
-            self.trained_on_[name] = n + self.trained_on_.get(name, 0)
+        known = self.trained_on_
+        # A new dictionary: copies of the model share the old one.
+        self.trained_on_ = known | {k: n + known.get(k, 0) for k, n in more.items()}
 
     def _check_size(self, n_documents: int, n_features: int, n_ranks: int) -> None:
         """Refuse more components than fit in memory; warn if they exceed documents."""

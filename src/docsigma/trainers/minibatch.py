@@ -46,7 +46,7 @@ class MinibatchTrainer(Trainer):
       :class:`~docsigma.estep.curvature.WordCurvature`. The draw changes a gradient
       by about the curvature times its distance from the mean; subtracting that removes
       most of the noise;
-    * T takes a step of its own ascent, proximal Adam for point loadings. The linear
+    * T takes a step of its ascent, proximal Adam for point loadings. The linear
       half of T's gradient, :math:`X^\top\nu`, is kept exactly for the whole corpus as
       posteriors move; only the other half, and the difference of effective counts from
       counts, are estimated from the batch. For a word in few documents that removes

@@ -49,7 +49,7 @@ def restore_model(stored: StoredModel, folder: str | os.PathLike[str]) -> CountM
         known = ", ".join(registered_names("models", MODELS))
         where = install_hint("models", stored.kind)
         if "classifier" in stored.config:
-            where = "a classifier, not a model: give the folder that it was made from"
+            where = "a classifier, not a model: pass the folder that it was made from"
         raise InputError(
             f"{folder} holds something of the kind {stored.kind}, which is "
             + (where or f"none of the models that docsigma knows: {known}")

@@ -21,19 +21,18 @@ class Part(BaseEstimator):
     """A likelihood, a prior, a covariance family or a treatment of the loadings.
 
     Its constructor's arguments are scikit-learn parameters, so that ``clone``,
-    ``set_params`` and ``prior__precision`` in a grid search work. What a part learns
-    from documents follows from sums over them, which :meth:`sums` declares: they can be
-    added over batches or processes before :meth:`update` sees them.
+    ``set_params`` and ``prior__precision`` in a grid search work. A part learns from
+    sums over documents: those that :meth:`sums` returns are added over batches and
+    processes before :meth:`update` gets them.
     """
 
-    # Whether `sums` is worth calling.
+    # Whether `sums` and `update` do anything.
     learns: ClassVar[bool] = False
 
     def learns_from_unseen(self) -> bool:
-        """Whether :meth:`sums` must see documents that the words have not seen.
+        """Whether :meth:`sums` needs documents that the words are not trained on.
 
-        Trainers that can set some aside then call it on those; `learns` is for all
-        documents.
+        Trainers that can set some aside then call it on those.
         """
         return False
 
@@ -45,7 +44,7 @@ class Part(BaseEstimator):
     ) -> dict[str, Tensor]:
         """Return the sums over these documents that :meth:`update` needs.
 
-        `model` has the words and parts that the posteriors were found under.
+        `model` is the one under which the posteriors were inferred.
         """
         return {}
 
@@ -53,7 +52,7 @@ class Part(BaseEstimator):
         """Learn from the sums over all documents, once per pass."""
 
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Return the arrays that a saved model must hold besides the parameters."""
+        """Return the learned arrays that a saved model must hold."""
         return {}
 
     def set_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:

@@ -1,8 +1,8 @@
-r"""How far Gaussians are from each other.
+r"""Distances and divergences between Gaussians.
 
-A function returns a matrix, all documents of `a` by all of `b`; that of the same name
-with ``pairwise_`` before it returns one number per pair of rows. Covariances may be
-diagonal or full, and those of `a` of another form than those of `b`.
+Each function returns a matrix, documents of `a` by documents of `b`; its ``pairwise_``
+variant returns one number per pair of rows. Covariances may be diagonal or full, and
+of different forms in `a` and `b`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def wasserstein2(a: GaussianPosterior, b: GaussianPosterior) -> Floats:
         W_2^2 = \|\mu_a - \mu_b\|^2 + \mathrm{tr}\,\bigl(\Sigma_a + \Sigma_b
         - 2 (\Sigma_a^{1/2} \Sigma_b \Sigma_a^{1/2})^{1/2}\bigr)
 
-    For diagonal covariances it is Euclid's distance of means and standard deviations.
+    For diagonal covariances it is the Euclidean distance of means and standard
+    deviations.
 
     Examples
     --------
@@ -47,7 +48,7 @@ def pairwise_wasserstein2(a: GaussianPosterior, b: GaussianPosterior) -> Floats:
 
 
 def kl(a: GaussianPosterior, b: GaussianPosterior) -> Floats:
-    r"""Return divergences of `b` from `a` in nats, documents of `a` x those of `b`.
+    r"""Return KL divergences in nats, documents of `a` x documents of `b`.
 
     .. math::
 
@@ -76,20 +77,15 @@ def pairwise_kl(a: GaussianPosterior, b: GaussianPosterior) -> Floats:
 def expected_likelihood(
     a: GaussianPosterior, b: GaussianPosterior, *, log: bool = True
 ) -> Floats:
-    r"""Return how likely two documents have one embedding, by default its log.
+    r"""Return the (log) likelihood that two documents have the same embedding.
 
     .. math::
 
         \log \int q_a(w)\, q_b(w)\, dw
         = \log N(\mu_a - \mu_b;\, 0,\, \Sigma_a + \Sigma_b)
 
-    Parameters
-    ----------
-    a, b : GaussianPosterior
-        Documents, the rows and the columns of the result.
-    log : bool, default=True
-        Whether to return the log, in nats: densities in 100 dimensions leave the range
-        of floating-point numbers.
+    The default is the log, in nats: densities in 100 dimensions leave the range of
+    floating-point numbers.
 
     Examples
     --------
@@ -105,19 +101,18 @@ def expected_likelihood(
 def pairwise_expected_likelihood(
     a: GaussianPosterior, b: GaussianPosterior, *, log: bool = True
 ) -> Floats:
-    """Return what :func:`expected_likelihood` does for each pair of rows."""
+    """Return the :func:`expected_likelihood` of each pair of rows."""
     found = _pairs(_log_expected_likelihood, a, b)
     return found if log else np.exp(found)
 
 
 @dataclass(frozen=True)
 class _Gaussians:
-    """Means and either variances or, where `root` is one, covariance matrices."""
+    """Means, variances and, for covariances that are not diagonal, their roots."""
 
     mean: Floats
     variance: Floats
-    # Lower triangular roots of the covariances; None where they are diagonal.
-    root: Floats | None
+    root: Floats | None  # lower triangular
 
     @classmethod
     def of(cls, q: GaussianPosterior, full: bool) -> _Gaussians:
@@ -172,7 +167,7 @@ def _wasserstein2(a: _Gaussians, b: _Gaussians) -> Floats:
         apart = np.sqrt(a.variance) - np.sqrt(b.variance)
         return np.asarray(np.sqrt(square + np.square(apart).sum(axis=1)))
     # With roots A and B the trace of the square root is the sum of the singular values
-    # of A^T B; without a square root of a matrix, and at least as exact.
+    # of A^T B, which needs no matrix square root and is at least as exact.
     shared = np.linalg.svdvals(a.root.transpose(0, 2, 1) @ b.root).sum(axis=1)
     spread = a.variance.sum(axis=1) + b.variance.sum(axis=1) - 2 * shared
     return np.asarray(np.sqrt(np.maximum(square + spread, 0.0)))

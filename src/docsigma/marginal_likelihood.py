@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from docsigma.objective import Model
 
 
-# Points whose logits one call of the kernel makes.
+# Points per call of the kernel.
 CHUNK_POINTS = 16384
 
 
@@ -41,10 +41,8 @@ class MarginalLikelihood:
     Attributes
     ----------
     log_evidence : Tensor of shape (n,), float64
-        One number per document.
     standard_error : Tensor of shape (n,), float64
-        Its standard error from the finite number of draws; zero for a
-        deterministic estimator.
+        From the finite number of draws; zero for a deterministic estimator.
     """
 
     log_evidence: Tensor
@@ -76,8 +74,8 @@ class _Chunk:
 def tilted_value(chunk: _Chunk, points: Tensor, lse: Tensor) -> Tensor:
     r"""Bound :math:`\log E_T[p(x|w,T)]` at one point per document, float64.
 
-    The document itself says something about the loadings of its words. So let their
-    logits :math:`u_i` move by :math:`\delta_i` before the expectation is taken, for
+    The document is itself evidence about the loadings of its words. So their logits
+    :math:`u_i` are shifted by :math:`\delta_i` before the expectation, at a cost of
     :math:`\delta_i^2/2s_i` nats, where :math:`s_i = \sum_k S_{ik}^2 w_k^2` is the
     variance of :math:`u_i`. Any :math:`\delta` gives a bound; for the multinomial it is
 
@@ -85,7 +83,7 @@ def tilted_value(chunk: _Chunk, points: Tensor, lse: Tensor) -> Tensor:
         \log E_T[p(x|w,T)] \ge \sum_i x_i(u_i + \delta_i) - N\log\sum_j
         e^{u_j + \delta_j + s_j/2} - \sum_i\frac{\delta_i^2}{2 s_i}.
 
-    The best one is found by Newton steps, word by word; zero stays where it is better.
+    Newton steps per word find the best one; it stays zero where that is better.
     """
     model, likelihood = chunk.model, chunk.likelihood
     counts, bias = likelihood.counts, likelihood.bias
@@ -103,7 +101,7 @@ def tilted_value(chunk: _Chunk, points: Tensor, lse: Tensor) -> Tensor:
     effective = model.likelihood.effective_counts(counts, log_theta).double()
     tokens = sums(effective)[rows]
     mass = (log_theta + 0.5 * spread).exp()
-    # Where the document's own count is met: beyond it no shift pays.
+    # The shift at which a word's expected count is its count: a larger one never pays.
     most = torch.log1p(effective / (tokens * mass).clamp(min=1e-300))
     shift = torch.minimum(spread * effective, most)
     for _ in range(4):
@@ -131,7 +129,7 @@ def _monte_carlo(
     lse = chunk.lse(points)
     tokens = chunk.likelihood.counts.n_tokens.double()[:, None]
     if chunk.model.likelihood.linear and not predictive:
-        # The linear half is exact at the mean: only the log-sum-exp has noise.
+        # The linear half is exact at the mean: only the log-sum-exp is noisy.
         bound = chunk.bound(chunk.likelihood.value(chunk.q.mean, lse.mean(dim=1)))
         noisy = tokens * lse
     else:
@@ -141,7 +139,7 @@ def _monte_carlo(
         else:
             noisy = chunk.likelihood.values(points, lse)
         bound = chunk.bound(noisy.mean(dim=1))
-    # A draw and its opposite are not independent: the error is that of their means.
+    # A draw and its opposite are not independent: the error is that of pair means.
     n_first = half.shape[1]
     n_pairs = n_draws - n_first
     pairs = 0.5 * (noisy[:, :n_pairs] + noisy[:, n_first:])
@@ -221,26 +219,21 @@ def estimate_marginal_likelihood(
         that converges to the evidence.
     ``predictive``
         As ``monte_carlo``, for loadings with variances: a lower bound on the evidence
-        in which T is integrated out too (:func:`tilted_value`). The others take T at
-        its mean.
+        in which T is integrated out too (:func:`tilted_value`). The rest use the mean
+        of T.
 
     Parameters
     ----------
-    counts : CountTensor
-        The documents.
-    posterior : Gaussians
-        Their posteriors.
+    counts, posterior : CountTensor and Gaussians
+        The documents and their posteriors.
     model : Model
-        Words, likelihood and prior.
     estimator : {"monte_carlo", "jensen", "authors", "importance", "predictive"}
-        See above.
     n_draws : int, default=32
         Draws per document; ``jensen`` needs none.
     seed : int, default=0
-        Decides the draws.
     first_chunk : int, default=0
         Number of the first chunk of :func:`chunk_rows` documents, for callers that
-        bring a corpus in pieces: the draws are then those of the whole.
+        pass a corpus in pieces: the draws are then those of the whole.
     """
     check_choice("estimator", estimator, ESTIMATORS)
     if n_draws < 1:
@@ -279,5 +272,5 @@ def estimate_marginal_likelihood(
 
 
 def chunk_rows(n_draws: int) -> int:
-    """Return how many documents have their draws at once."""
+    """Return the number of documents whose draws are evaluated together."""
     return max(1, CHUNK_POINTS // max(1, n_draws))

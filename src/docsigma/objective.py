@@ -1,7 +1,7 @@
 r"""The objective, the only place where it is written.
 
-A document's bound on its log evidence, for any Gaussian :math:`q(w) = N(\nu, \Sigma)`,
-is what q makes of the likelihood, less its distance from the prior:
+For any Gaussian :math:`q(w) = N(\nu, \Sigma)`, the log evidence of a document is at
+least the expected log likelihood less the divergence of q from the prior:
 
 .. math::
     \log p(x) \ge E_q[\log p(x|w)] - D_{KL}(q\,\|\,p)
@@ -44,8 +44,8 @@ class WordSpread(NamedTuple):
         :math:`S^2`.
     second_moment : Tensor of shape (K,)
         :math:`E[w^2]` over the training tokens. Variances add
-        :math:`\tfrac12\sum_k S_{jk}^2 w_k^2` to a word's logit; what that is on the
-        average is taken off m, so that a word keeps its share.
+        :math:`\tfrac12\sum_k S_{jk}^2 w_k^2` to a word's logit; its average is
+        subtracted from m, so that the word's probability stays the same.
     """
 
     variance: Tensor
@@ -54,7 +54,7 @@ class WordSpread(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    r"""What a document's bound depends on, besides the document and its posterior.
+    r"""Words, likelihood and prior: all that the documents' bounds share.
 
     Attributes
     ----------
@@ -63,12 +63,10 @@ class Model:
     bias : Tensor of shape (V,)
         The log uni-gram m.
     likelihood : Likelihood
-        How counts come about.
     prior : PriorTensors
-        The prior over embeddings.
     words : WordSpread or None
-        How sure the loadings are, if that is known. Posteriors of documents are found
-        at the mean; the evidence of documents is an expectation over T.
+        The variances of the loadings, if they have any. Posteriors of documents are
+        inferred at the means; only the estimator ``predictive`` integrates T out.
     """
 
     loadings: Tensor
@@ -95,7 +93,7 @@ class Model:
 
 
 def drawn_spread(moments: SoftmaxMoments) -> Tensor:
-    """Return the diagonal of minus the lse's second derivative in w, at points."""
+    """Return the diagonal of the second derivative of the log-sum-exp in w."""
     assert moments.first is not None
     assert moments.second is not None
     first, second = moments.first, moments.second
@@ -119,11 +117,11 @@ def moments_over_loadings(
     .. math::
         \log\sum_j\exp\bigl(m_j + M_j w + \tfrac12 S_j^2\cdot(w^2 - s)\bigr),
 
-    up to the constant :math:`s`, the second moment of w, which keeps m what it is
-    without variances. It is the plain primitive with the inputs :math:`[w, w^2 - s]`
-    and the loadings :math:`[M, S^2/2]`. Returned are its value and its gradients in
-    w, M and m. ``second - first**2`` is the diagonal of its curvature in w, except for
-    how the probabilities move with :math:`S^2 w^2`.
+    up to the constant :math:`s`, the second moment of w, with which m means the same
+    as without variances. It is the plain primitive with the inputs
+    :math:`[w, w^2 - s]` and the loadings :math:`[M, S^2/2]`. The result has its value
+    and its gradients in w, M and m. ``second - first**2`` is the diagonal of its
+    curvature in w, except for the change of the probabilities with :math:`S^2 w^2`.
     """
     k = points.shape[1]
     wide = torch.cat([rows[:, :k], rows.new_zeros(len(rows), k), rows[:, k:]], 1)
@@ -172,10 +170,10 @@ class ExpectedLse:
         \log\sum_j \exp\bigl(m_j + (t_j - a)\nu
         + \tfrac12 (t_j - a)^\top\Sigma\,(t_j - a)\bigr),
 
-    because the part :math:`a\cdot w` can be taken out before it is applied. The best
+    because :math:`a\cdot w` can be subtracted before it is applied. The best
     :math:`a` is the mean of :math:`t` under the tilted probabilities
-    :math:`\hat\theta` that the right side defines: the bound is then exact to the
-    second order, where the plain one (:math:`a = 0`) is not. Its derivatives are
+    :math:`\hat\theta` that the right side defines: unlike the plain one
+    (:math:`a = 0`), the bound is then exact to the second order. Its derivatives are
     :math:`E_{\hat\theta}[t]` in the mean and half of
     :math:`\mathrm{Cov}_{\hat\theta}(t)` in the covariance. With the family's word
     features, ``[t, t**2]`` for a diagonal covariance, it is the one primitive.
@@ -212,10 +210,10 @@ class ExpectedLse:
 
 
 class SampledLse:
-    r"""The mean of log-sum-exp over draws, the paper's equation for F.
+    r"""The mean of log-sum-exp over fixed draws, the paper's equation for F.
 
-    With fixed noise it is a function of q like any other. By Price's theorem its
-    derivative in the covariance is :math:`\tfrac12 E_q[\mathrm{Cov}_\theta(t)]`.
+    By Price's theorem its derivative in the covariance is
+    :math:`\tfrac12 E_q[\mathrm{Cov}_\theta(t)]`.
     """
 
     def __init__(self, model: Model, noise: Tensor) -> None:
@@ -245,8 +243,8 @@ def kl_divergence(q: Gaussians, prior: PriorTensors) -> Tensor:
         + (\nu - m_0)^\top\Lambda(\nu - m_0) - \log|\Lambda\Sigma| - K\bigr]
 
     For :math:`\Lambda = \lambda I` and :math:`m_0 = 0` this is the paper's. A point has
-    no divergence; in its place stands :math:`\tfrac12(w - m_0)^\top\Lambda(w - m_0)`,
-    the penalty of its density.
+    no divergence; minus the log density of the prior replaces it, up to a constant:
+    :math:`\tfrac12(w - m_0)^\top\Lambda(w - m_0)`.
     """
     square = prior.square(q.mean)
     if q.is_point:
@@ -290,5 +288,5 @@ def loadings_divergence(mean: Tensor, variance: Tensor, prior: Tensor) -> float:
 
 
 def corpus_bound(bound: float, penalty: float) -> float:
-    """Return what training maximises: the documents' bounds less the penalty, once."""
+    """Return what training maximises: the documents' bounds less one penalty."""
     return bound - penalty

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 Value = TypeVar("Value")
-# What a parameter of a model may name, and what it makes.
+# The kinds that each parameter of a model may name.
 KINDS: dict[str, Mapping[str, type[Part]]] = {
     "likelihood": LIKELIHOODS,
     "prior": PRIORS,
@@ -42,8 +42,8 @@ BASES: dict[str, type[Part]] = {
 def make_part(role: str, given: object, **defaults: Any) -> Part:
     """Return the part that a parameter names or holds.
 
-    A name is instantiated with those `defaults` that its constructor accepts; an object
-    is copied, so that training never changes what a user gave.
+    A named kind gets those `defaults` that its constructor accepts; an object is
+    copied, so that training never changes the user's.
 
     Raises
     ------
@@ -88,13 +88,7 @@ def under(prefix: str, named: Mapping[str, Value]) -> dict[str, Value]:
 
 @dataclass(frozen=True)
 class Parts:
-    """Likelihood, prior, covariance family and loadings of one model.
-
-    Attributes
-    ----------
-    likelihood, prior, covariance, loadings
-        One of each.
-    """
+    """Likelihood, prior, covariance family and loadings of one model."""
 
     likelihood: Likelihood
     prior: Prior
@@ -113,7 +107,7 @@ class Parts:
         l1: float | None = None,
         l2: float = 0.0,
     ) -> Parts:
-        """Make the parts that a model's parameters describe.
+        """Return the parts that a model's parameters describe.
 
         `prior_precision`, `l1` (None is 1) and `l2` are for parts given by name.
         """
@@ -138,7 +132,7 @@ class Parts:
     def model(
         self, loadings: Tensor, bias: Tensor, variance: Tensor | None = None
     ) -> Model:
-        """Put the parts and the words together, and the variances of the latter."""
+        """Return the model of these parts and words; `variance` is of the loadings."""
         prior = self.prior.tensors(loadings.shape[1], loadings)
         words = None
         if variance is not None:

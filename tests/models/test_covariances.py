@@ -76,7 +76,7 @@ def test_classifier_takes_every_form(posteriors, corpus):
 
 def test_point_and_unknown_families_get_one_sentence(model, corpus):
     test = corpus.test.counts
-    with pytest.raises(InputError, match="gives points, no Gaussians"):
+    with pytest.raises(InputError, match="gives points, not Gaussians"):
         model.posterior(test, covariance="point")
     with pytest.raises(InputError, match="one of diagonal, full, point"):
         model.posterior(test, covariance="banded")
@@ -84,7 +84,7 @@ def test_point_and_unknown_families_get_one_sentence(model, corpus):
 
 def test_a_point_model_gives_gaussians_when_asked(corpus):
     points = BayesianSMM(K, covariance="point", **QUICK).fit(corpus.train.counts)
-    with pytest.raises(InputError, match="gives points, no Gaussians"):
+    with pytest.raises(InputError, match="gives points, not Gaussians"):
         points.posterior(corpus.test.counts)
     assert points.posterior(corpus.test.counts, "full").covariance is not None
 

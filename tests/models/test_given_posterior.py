@@ -181,7 +181,7 @@ def test_points_have_no_perplexity_without_one(document):
     options = {"max_iter": 2, "device": "cpu", "random_state": 0}
     points = BayesianSMM(K, covariance="point", **options).fit(counts)
     for estimator in ESTIMATORS:
-        with pytest.raises(InputError, match="points here, no Gaussians"):
+        with pytest.raises(InputError, match="points here, not Gaussians"):
             points.perplexity(counts, estimator=estimator)
         found = points.perplexity(counts, estimator=estimator, posterior=q)
         assert np.isfinite(found.corpus)

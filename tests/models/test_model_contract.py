@@ -137,7 +137,7 @@ class ModelContract:
     def test_a_posterior_carries_its_prior_and_tokens(self, corpus, fitted, solver):
         model = fitted(solver)
         if not self.gaussian:
-            with pytest.raises(InputError, match="gives points, no Gaussians"):
+            with pytest.raises(InputError, match="gives points, not Gaussians"):
                 model.posterior(corpus.test.counts)
             return
         q = model.posterior(corpus.test.counts)

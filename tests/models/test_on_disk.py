@@ -93,7 +93,7 @@ def test_posterior(name, counts, stored, small_blocks):
 
 
 def test_points_have_no_posterior_on_disk_either(counts, stored):
-    with pytest.raises(InputError, match="SMM gives points, no Gaussians"):
+    with pytest.raises(InputError, match="SMM gives points, not Gaussians"):
         fitted("SMM", counts).posterior(stored)
 
 

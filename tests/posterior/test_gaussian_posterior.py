@@ -123,7 +123,7 @@ def test_prior_precision_overrides_the_carried_prior(make):
 
 
 def test_kl_without_any_prior_gets_one_sentence():
-    with pytest.raises(InputError, match="carries none: give `prior_precision`, or"):
+    with pytest.raises(InputError, match="carries none: pass `prior_precision`, or"):
         diagonal().kl()
 
 
@@ -264,7 +264,7 @@ def test_a_file_of_before_priors_loads_without(tmp_path, make):
 def test_half_a_prior_is_refused(gone):
     arrays = diagonal(prior=prior_of("full")).to_arrays()
     del arrays[gone]
-    with pytest.raises(InputError, match="come together, but only one is among"):
+    with pytest.raises(InputError, match="are needed together, but only one is among"):
         GaussianPosterior.from_arrays(arrays)
 
 

@@ -67,7 +67,7 @@ def test_a_great_l1_weight_gives_the_unigram(corpus):
 
 def test_it_says_that_it_has_no_posterior(corpus):
     model = SMM(2, max_iter=2).fit(corpus.train.counts)
-    with pytest.raises(InputError, match="points, no Gaussians"):
+    with pytest.raises(InputError, match="points, not Gaussians"):
         model.posterior(corpus.test.counts)
 
 

@@ -1,7 +1,6 @@
-"""Covariances of :math:`q(w)`: which Gaussians a posterior may be.
+"""Covariance families of :math:`q(w)`, as trainers and the E-step move them.
 
-:class:`~docsigma.posterior.GaussianPosterior` is what users get; these are what the
-trainers and the E-step move.
+Users get a :class:`~docsigma.posterior.GaussianPosterior`.
 """
 
 from __future__ import annotations

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from docsigma._base import Part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     from torch import Tensor
 
@@ -21,13 +19,13 @@ class Gaussians(ABC):
     r"""Posteriors :math:`q(w_d) = N(\nu_d, \Sigma_d)` of some documents."""
 
     mean: Tensor  # (n, K)
-    # Whether documents are points: no spread, and the prior's density for a divergence.
+    # Whether documents are points: no variance, and the prior's density as divergence.
     is_point: ClassVar[bool] = False
 
     @property
     @abstractmethod
     def family(self) -> CovarianceFamily:
-        """What may hold these."""
+        """The family of these posteriors."""
 
     @property
     @abstractmethod
@@ -58,7 +56,7 @@ class Gaussians(ABC):
 
     @abstractmethod
     def tilted(self, centre: Tensor) -> Tensor:
-        r"""Return what multiplies the word features in the bound on the log-sum-exp.
+        r"""Return the factor of the word features in the bound on the log-sum-exp.
 
         The inner product is :math:`t(\nu - \Sigma a) + \tfrac12 t^\top\Sigma t`.
         """
@@ -91,29 +89,25 @@ class Gaussians(ABC):
 
     @abstractmethod
     def halfway(self, other: Gaussians) -> Self:
-        """Return these means with the mean of both precisions."""
+        """Return these means with the average of both precisions."""
 
     def with_mean(self, mean: Tensor) -> Self:
         """Return the same covariances around other means."""
         return self.like({**self.tensors(), "mean": mean})
 
     def towards(self, other: Gaussians, step: Tensor) -> Self:
-        """Return the posteriors a part `step` (n, 1) of the way to `other`."""
-        moved = {}
-        for name, mine, theirs in self._pairs(other):
-            moved[name] = mine + _column(step, mine) * (theirs - mine)
+        """Return the posteriors a fraction `step` (n, 1) of the way to `other`."""
+        theirs, moved = other.tensors(), {}
+        for name, mine in self.tensors().items():
+            moved[name] = mine + _column(step, mine) * (theirs[name] - mine)
         return self.like(moved)
 
     def where(self, condition: Tensor, other: Gaussians) -> Self:
         """Return these where `condition` (n, 1) holds, else `other`."""
-        chosen = {}
-        for name, mine, theirs in self._pairs(other):
-            chosen[name] = mine.where(_column(condition, mine), theirs)
+        theirs, chosen = other.tensors(), {}
+        for name, mine in self.tensors().items():
+            chosen[name] = mine.where(_column(condition, mine), theirs[name])
         return self.like(chosen)
-
-    def _pairs(self, other: Gaussians) -> Iterator[tuple[str, Tensor, Tensor]]:
-        theirs = other.tensors()
-        return ((name, mine, theirs[name]) for name, mine in self.tensors().items())
 
 
 def _column(values: Tensor, like: Tensor) -> Tensor:
@@ -121,30 +115,30 @@ def _column(values: Tensor, like: Tensor) -> Tensor:
 
 
 class CovarianceFamily(Part):
-    """What covariances posteriors may have, and how the E-step finds them."""
+    """The form of the posteriors' covariances, and how the E-step updates them."""
 
     # Whether the primitive must return second moments too.
     second_moments: ClassVar[bool] = False
-    # Whether one variance per dimension is all that :meth:`spread` keeps.
+    # Whether :meth:`spread` keeps only one variance per dimension.
     diagonal: ClassVar[bool] = False
     # Whether its posteriors are points.
     is_point: ClassVar[bool] = False
 
     @abstractmethod
     def constant(self, n: int, k: int, variance: float, like: Tensor) -> Gaussians:
-        """Return n posteriors with mean zero and one variance."""
+        """Return n posteriors with mean zero and the same variance."""
 
     @abstractmethod
     def word_features(self, loadings: Tensor) -> Tensor:
-        """Return the columns per word that :meth:`Gaussians.tilted` multiplies."""
+        """Return the features per word that :meth:`Gaussians.tilted` multiplies."""
 
     @abstractmethod
     def spread(self, moments: SoftmaxMoments, n_components: int) -> Tensor:
-        """Return the covariance of t under the tilted words, as the family keeps it."""
+        """Return the covariance of t under the tilted words, in the family's form."""
 
-    @abstractmethod
     def from_diagonal(self, information: Tensor) -> Tensor:
-        """Bring a diagonal (n, K) into the form of :meth:`spread`."""
+        """Return a diagonal (n, K) in the form of :meth:`spread`."""
+        return information
 
     @abstractmethod
     def with_information(

@@ -27,7 +27,7 @@ class DiagonalGaussians(Gaussians):
     log_std : Tensor of shape (n, K)
         :math:`\varsigma`.
     precision : Tensor of shape (n, K), default=None
-        :math:`\exp(-2\varsigma)`, where it is known already.
+        :math:`\exp(-2\varsigma)`, if already computed.
     """
 
     def __init__(
@@ -39,12 +39,12 @@ class DiagonalGaussians(Gaussians):
 
     @classmethod
     def of_precision(cls, mean: Tensor, precision: Tensor) -> DiagonalGaussians:
-        """Make posteriors of given precisions."""
+        """Return posteriors with given precisions."""
         return cls(mean, -0.5 * precision.log(), precision)
 
     @property
     def family(self) -> Diagonal:
-        """What may hold these."""
+        """The family of these posteriors."""
         return Diagonal()
 
     @property
@@ -78,7 +78,7 @@ class DiagonalGaussians(Gaussians):
         return 2 * self.log_std.sum(dim=1, dtype=torch.float64)
 
     def tilted(self, centre: Tensor) -> Tensor:
-        """Return what multiplies the word features ``[t, t**2]``."""
+        """Return the factor of the word features ``[t, t**2]``."""
         variance = self.variance
         return torch.cat([self.mean - variance * centre, 0.5 * variance], dim=1)
 
@@ -111,7 +111,7 @@ class DiagonalGaussians(Gaussians):
         }
 
     def halfway(self, other: Gaussians) -> DiagonalGaussians:
-        """Return these means with the mean of both precisions."""
+        """Return these means with the average of both precisions."""
         precision = 0.5 * (self.precision + other.precision)
         return DiagonalGaussians.of_precision(self.mean, precision)
 
@@ -123,7 +123,7 @@ class DiagonalGaussians(Gaussians):
         first: Tensor,
         noise: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        r"""Gradients of the bound in the mean and in the log standard deviation.
+        r"""Return gradients of the bound in the mean and the log standard deviation.
 
         .. math::
             \nabla\nu &= \tfrac1R\sum_r (c_r T - n_r E_{\theta_r}[t])
@@ -132,26 +132,21 @@ class DiagonalGaussians(Gaussians):
                 + \tfrac1R\sum_r (c_r T - n_r E_{\theta_r}[t])
                 \odot e^{\varsigma} \odot \epsilon_r
 
-        with effective counts c and their sums n; for the multinomial c = x, and the
-        appendix's two boxed equations (there :math:`xT` is left out of the second, for
-        its noise has mean zero).
+        with effective counts c and their sums n; for the multinomial c = x, and these
+        are the appendix's two boxed equations (the second there omits :math:`xT`, whose
+        noise has mean zero).
 
         Parameters
         ----------
         prior : PriorTensors
-            The prior.
         linear_gradient : Tensor of shape (n, K) or (n, R, K)
             :math:`c T`: one for all draws, or one per draw.
         tokens : Tensor of shape (n,) or (n, R)
             Sums of the effective counts.
         first : Tensor of shape (n, R, K)
-            :math:`E_{\theta_r}[t]` at the points drawn.
+            :math:`E_{\theta_r}[t]` at the draws.
         noise : Tensor of shape (n, R, K) or (1, R, K)
-            The draws that gave the points.
-
-        Returns
-        -------
-        tuple of two Tensors of shape (n, K)
+            The standard normals of the draws.
         """
         std = self.log_std.exp()
         if linear_gradient.ndim == 2:
@@ -174,7 +169,7 @@ class Diagonal(CovarianceFamily):
     def constant(
         self, n: int, k: int, variance: float, like: Tensor
     ) -> DiagonalGaussians:
-        """Return n posteriors with mean zero and one variance, as the paper starts."""
+        """Return n posteriors with mean zero and one variance, the paper's start."""
         mean = like.new_zeros(n, k)
         return DiagonalGaussians(mean, mean.new_full((n, k), 0.5 * math.log(variance)))
 
@@ -188,10 +183,6 @@ class Diagonal(CovarianceFamily):
         first = moments.first[:, :n_components]
         second = moments.first[:, n_components : 2 * n_components]
         return (second - first * first).clamp_(min=0)
-
-    def from_diagonal(self, information: Tensor) -> Tensor:
-        """Return it as it is."""
-        return information
 
     def with_information(
         self, mean: Tensor, prior: PriorTensors, information: Tensor

@@ -54,7 +54,7 @@ class FullGaussians(Gaussians):
 
     @property
     def family(self) -> Full:
-        """What may hold these."""
+        """The family of these posteriors."""
         return Full()
 
     def points(self, noise: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ class FullGaussians(Gaussians):
         return 2 * diagonal.double().abs().log().sum(dim=1)
 
     def tilted(self, centre: Tensor) -> Tensor:
-        """Return what multiplies the word features ``[t, t x t]``."""
+        """Return the factor of the word features ``[t, t x t]``."""
         covariance = self.covariance
         shift = (covariance @ centre[:, :, None])[:, :, 0]
         quadratic = 0.5 * covariance.flatten(1)
@@ -96,7 +96,7 @@ class FullGaussians(Gaussians):
         return FullGaussians(**tensors)
 
     def halfway(self, other: Gaussians) -> FullGaussians:
-        """Return these means with the mean of both precision matrices."""
+        """Return these means with the average of both precision matrices."""
         assert isinstance(other, FullGaussians)
         inverses = [torch.cholesky_inverse(q.factor) for q in (self, other)]
         covariance = torch.linalg.inv(0.5 * (inverses[0] + inverses[1]))
@@ -113,14 +113,13 @@ class FullGaussians(Gaussians):
 class Full(CovarianceFamily):
     """One covariance matrix per document.
 
-    The bound is nearly the evidence. In 100 dimensions it takes 13 times as long as
-    that of diagonal covariances (:mod:`docsigma.estep.full`), in more dimensions
-    longer: for the documents one cares about. Training with it takes a table of
-    K (K + 1) numbers per word, and is for few components.
+    The bound is nearly the evidence. In 100 dimensions inference takes 13 times as long
+    as with diagonal covariances (:mod:`docsigma.estep.full`), and longer in more.
+    Training needs a table of K (K + 1) numbers per word, so it is for few components.
     """
 
     def constant(self, n: int, k: int, variance: float, like: Tensor) -> Gaussians:
-        """Return n posteriors with mean zero and one variance."""
+        """Return n posteriors with mean zero and the same variance."""
         unit = torch.eye(k, dtype=like.dtype, device=like.device)
         factor = (variance**0.5 * unit).expand(n, k, k).contiguous()
         return FullGaussians(like.new_zeros(n, k), factor)
@@ -160,8 +159,8 @@ def safe_precision(
 ) -> tuple[Tensor, Tensor]:
     """Return the prior's precision plus `information`, and its Cholesky factor.
 
-    Rounding may leave a direction that nothing informs a little below zero; such a
-    document keeps the diagonal of its information only.
+    Rounding may make the information in some direction slightly negative; such a
+    document keeps only the diagonal of its information.
     """
     own = prior.matrix(mean)
     precision = own + 0.5 * (information + information.mT)

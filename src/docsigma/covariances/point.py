@@ -1,4 +1,4 @@
-"""Documents as points: a family without spread."""
+"""Documents as points: a family without variance."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Points(Gaussians):
     mean : Tensor of shape (n, K)
         The points.
     curvature : Tensor of shape (n, K)
-        Diagonal of minus the second derivative: the scale on which steps are short.
+        Diagonal of minus the second derivative, which sets the scale of steps.
     """
 
     is_point: ClassVar[bool] = True
@@ -35,12 +35,12 @@ class Points(Gaussians):
 
     @property
     def family(self) -> Point:
-        """What may hold these."""
+        """The family of these posteriors."""
         return Point()
 
     @property
     def variance(self) -> Tensor:
-        """Nothing, of shape (n, K)."""
+        """Zeros, of shape (n, K)."""
         return torch.zeros_like(self.mean)
 
     @property
@@ -77,7 +77,7 @@ class Points(Gaussians):
         return Points(**tensors)
 
     def halfway(self, other: Gaussians) -> Points:
-        """Return these points with the mean of both curvatures."""
+        """Return these points with the average of both curvatures."""
         return Points(self.mean, 0.5 * (self.precision + other.precision))
 
     def gradients(self, prior: PriorTensors, *terms: Tensor) -> tuple[Tensor]:
@@ -118,10 +118,6 @@ class Point(CovarianceFamily):
         assert moments.second is not None
         first, second = moments.first[:, :n_components], moments.second
         return (second[:, :n_components] - first * first).clamp_(min=0)
-
-    def from_diagonal(self, information: Tensor) -> Tensor:
-        """Return it as it is."""
-        return information
 
     def with_information(
         self, mean: Tensor, prior: PriorTensors, information: Tensor

@@ -1,4 +1,4 @@
-"""Posteriors of documents under a fixed model."""
+"""Inference of documents' posteriors under a fixed model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Anderson acceleration: long steps from the last short ones."""
+"""Anderson acceleration of a fixed-point iteration."""
 
 from __future__ import annotations
 
@@ -9,25 +9,24 @@ from torch import Tensor
 class Anderson:
     r"""Extrapolation of a fixed-point iteration, row by row (Anderson, 1965).
 
-    From the last points :math:`z_i` and their steps :math:`r_i` it finds the
-    combination of differences that explains the latest step best,
+    From the last points :math:`z_i` and their steps :math:`r_i` it computes the
+    combination of differences that best explains the latest step,
 
     .. math::
         \gamma = \arg\min \|r_k - \Delta R\,\gamma\|, \qquad
         z_{k+1} = z_k + r_k - (\Delta Z + \Delta R)\,\gamma,
 
-    which for a linear iteration is GMRES: a slow iteration of a few dimensions ends in
-    as many steps. Rows are independent; each remembers the points it accepted, `depth`
-    besides the latest.
+    which for a linear iteration is GMRES: in a few dimensions it ends in as many steps.
+    Rows are independent; each remembers its latest accepted point and `depth` before.
     """
 
     def __init__(self, depth: int = 8) -> None:
         self.depth = depth
-        # Points, their steps, and which places hold any: (n, depth + 1, ...).
+        # Points, their steps, and which entries are set: (n, depth + 1, ...).
         self._memory: tuple[Tensor, Tensor, Tensor] | None = None
 
     def extrapolate(self, point: Tensor, step: Tensor, accepted: Tensor) -> Tensor:
-        """Return the step to take instead of `step`, from points that were accepted.
+        """Return the step that replaces `step`, from the `accepted` (n,) points.
 
         All arrays have one row per document.
         """
@@ -44,7 +43,7 @@ class Anderson:
         moved = (points.diff(dim=1) * pairs).double()
         changed = (steps.diff(dim=1) * pairs).double()
         numbers = torch.finfo(torch.float64)
-        # Old differences may be far longer than new ones: each counts by its direction.
+        # Old differences may be far longer than new ones: only directions count.
         size = changed.norm(dim=2, keepdim=True).clamp(min=numbers.tiny)
         moved, changed = moved / size, changed / size
         unit = torch.eye(self.depth, dtype=moved.dtype, device=moved.device)

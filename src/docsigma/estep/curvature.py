@@ -1,4 +1,4 @@
-"""The curvature of a document's objective, known without a pass over the words."""
+"""The curvature of a document's objective, without a pass over the words."""
 
 from __future__ import annotations
 
@@ -22,13 +22,6 @@ class LoadingsBasis:
     In the basis :math:`\Lambda + \gamma C` is diagonal for any :math:`\gamma`. For an
     isotropic prior it is the eigenbasis of C.
 
-    Parameters
-    ----------
-    loadings, bias : Tensors of shape (V, K) and (V,)
-        :math:`T` and :math:`m`.
-    prior : PriorTensors
-        Its precision is :math:`\Lambda`.
-
     Attributes
     ----------
     values, vectors : Tensors of shape (K,) and (K, K)
@@ -42,7 +35,7 @@ class LoadingsBasis:
         centred = loadings - self.mean
         self.covariance: Tensor = centred.t() @ (unigram[:, None] * centred)
         self.unit = prior.unit
-        # A CPU does a matrix this small faster than a GPU.
+        # A CPU decomposes a matrix this small faster than a GPU.
         white, back = prior.whiten(self.covariance.double().cpu())
         values, vectors = eigen(white)
         if back is not None:
@@ -60,8 +53,8 @@ def eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
     try:
         values, vectors = torch.linalg.eigh(matrix)
     except torch.linalg.LinAlgError:  # type: ignore[attr-defined] # not in its stubs
-        # MKL gives up on one in some hundred matrices of many unused components, by the
-        # number of threads on others; numpy brings another library.
+        # With many unused components, MKL fails on one in a few hundred matrices (on
+        # which, depends on the number of threads); numpy has another library.
         found = np.linalg.eigh(matrix.cpu().numpy())
         values = torch.from_numpy(found[0]).to(matrix)
         vectors = torch.from_numpy(found[1]).to(matrix)
@@ -69,10 +62,10 @@ def eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def own_trace(counts: CountTensor, norms: Tensor, projected: Tensor) -> Tensor:
-    """Return N times the variance of the loadings over each document's own words.
+    """Return N times the total variance of the loadings over each document's words.
 
-    Summed over the components, of shape (n, 1); `norms` are the squared lengths of
-    the loadings, `projected` is ``counts.project(loadings)``.
+    The shape is (n, 1); `norms` are the squared norms of the loadings, `projected` is
+    ``counts.project(loadings)``.
     """
     tokens = counts.n_tokens[:, None].clamp(min=1)
     trace = counts.score(norms)[:, None]
@@ -81,7 +74,7 @@ def own_trace(counts: CountTensor, norms: Tensor, projected: Tensor) -> Tensor:
 
 
 class Curvature(Protocol):
-    """What a Newton step divides by: one matrix per document."""
+    """The matrix of a Newton step, one per document."""
 
     def times(self, vectors: Tensor) -> Tensor:
         """Multiply one vector per document by its matrix."""
@@ -118,29 +111,25 @@ class WordCurvature:
     r"""A model of :math:`\Lambda + N\,\mathrm{Cov}_\theta(t)`, one matrix per document.
 
     A document's probabilities lie between the corpus's and its own frequencies. So
-    their covariance is taken to be a mixture of two that cost no pass over the words:
-    that of the corpus, in its eigenbasis, and that of the document's own words, a
-    sparse product. The mixture is scaled to a trace that is known.
+    their covariance is approximated by a mixture of two that need no pass over the
+    words: that of the corpus, in its eigenbasis, and that of the document's own words,
+    a sparse product. The mixture is scaled to a known trace.
 
     Parameters
     ----------
     counts : CountTensor
-        The documents.
     loadings : Tensor of shape (V, K)
-        :math:`T`.
     basis : LoadingsBasis
         Of the same loadings and prior.
     prior : PriorTensors
-        Its precision is :math:`\Lambda`.
     projected : Tensor of shape (n, K)
         ``counts.project(loadings)``.
     own_trace : Tensor of shape (n, 1)
-        :math:`N` times the variance of the loadings over the document's words, summed
-        over the components.
+        The :func:`own_trace` of the documents.
     trace : Tensor of shape (n, 1)
-        :math:`N\,\mathrm{tr}\,\mathrm{Cov}_\theta(t)` as far as it is known.
+        The latest :math:`N\,\mathrm{tr}\,\mathrm{Cov}_\theta(t)`.
     own_part : float
-        Part of the trace that the document's own words have.
+        Share of the document's own words in the trace.
     """
 
     def __init__(
@@ -160,7 +149,7 @@ class WordCurvature:
         self._prior = prior
         self._projected = projected
         self._tokens = counts.n_tokens[:, None]
-        # No more than twice what they say: a trace of nearly nothing scales nothing.
+        # At most a factor of two: a tiny trace is no scale.
         self._own = (own_part * trace / own_trace.clamp(min=1e-3)).clamp(max=2.0)
         rest = (trace - self._own * own_trace).clamp(min=0)
         self._shared = rest / basis.trace
@@ -183,7 +172,7 @@ class WordCurvature:
         """Solve roughly for one vector per document, by conjugate gradients.
 
         The corpus's part of the matrix is the preconditioner. Each document has its
-        own coefficients, so the answer does not depend on the others.
+        own coefficients, so that its result does not depend on the rest.
         """
         basis = self._basis
         scale = self._shared + self._own * self._tokens

@@ -1,4 +1,4 @@
-"""The bound as the Newton loop sees it: its value, its slope and its curvature."""
+"""The bound in the Newton loop: its value, gradient and curvature."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Evaluation(NamedTuple):
 
     value: Tensor  # (n,), float64
     gradient: Tensor  # (n, K): in the mean
-    information: Tensor  # n Cov(t) in the form the family keeps it
+    information: Tensor  # n Cov(t) in the family's form
     centre: Tensor  # (n, K): where the bound on the log-sum-exp is best centred
     tokens: Tensor  # (n, 1): sums of the effective counts
 
@@ -38,16 +38,7 @@ class Evaluation(NamedTuple):
 class Evaluator:
     """The deterministic bound under the words of one model.
 
-    Parameters
-    ----------
-    model : Model
-        Words, likelihood and prior.
-    family : CovarianceFamily
-        Which covariances a posterior may have.
-    settings : NewtonSettings
-        How the loop steps.
-    expected_lse : callable, default=None
-        What stands in place of :class:`~docsigma.objective.ExpectedLse`.
+    `expected_lse` replaces :class:`~docsigma.objective.ExpectedLse`.
     """
 
     def __init__(
@@ -62,7 +53,7 @@ class Evaluator:
         whole = ExpectedLse(model, family)
         self.expected_lse: Lse = expected_lse or whole
         self.frequent: Lse | None = None
-        # On a GPU more passes over fewer words save nothing: launches take the time.
+        # On a GPU passes over fewer words save nothing: kernel launches take the time.
         if len(model.bias) >= settings.large_vocabulary and model.bias.is_cpu:
             self.frequent = _frequent(whole, settings.frequent_part)
 
@@ -79,7 +70,7 @@ class Evaluator:
         *,
         frequent: bool = False,
     ) -> Evaluation:
-        """Evaluate the bound at `q`, or that over frequent words."""
+        """Evaluate the bound at `q`, over all words or the frequent ones."""
         expected_lse = self.expected_lse
         if frequent:
             assert self.frequent is not None
@@ -98,7 +89,7 @@ class Evaluator:
         )
 
     def curvature(self, state: State, target: Gaussians) -> Curvature:  # noqa: ARG002
-        """Return what a Newton step divides by, known without a pass over the words."""
+        """Return the matrix of a Newton step, without a pass over the words."""
         return WordCurvature(
             state.likelihood.counts,
             state.likelihood.loadings,
@@ -112,7 +103,7 @@ class Evaluator:
 
 
 def _frequent(whole: ExpectedLse, part: int) -> ExpectedLse:
-    """Return the bound over frequent words and one that stands for all others."""
+    """Return the bound over frequent words, with the rest merged into one."""
     features, bias = whole.words.loadings, whole.words.bias
     order = bias.argsort(descending=True, stable=True)
     frequent, rare = order.tensor_split([len(order) // part])

@@ -1,4 +1,4 @@
-"""Full covariances: a few more steps of the Newton loop from the diagonal optimum."""
+"""Full covariances: a few Newton steps from the diagonal optimum."""
 
 from __future__ import annotations
 
@@ -45,36 +45,15 @@ def infer_full(
         \Sigma^{-1} = \Lambda + E_q[n\,\mathrm{Cov}_\theta(t)], \qquad
         E_q[cT - n E_\theta[t]] = \Lambda(\nu - m_0)
 
-    (for a likelihood that is not linear, the first equation leaves out how the
-    effective counts c change with w). Documents start at the diagonal optimum
+    (if the likelihood is not linear, the first equation ignores that the effective
+    counts c depend on w). Documents start at the diagonal optimum
     (:func:`~docsigma.estep.infer`). A step of the same loop evaluates the right side of
-    the first equation, H, moves the mean by :math:`H^{-1}` times the gradient, and
-    makes a posterior of H as the family does. It is kept where the bound rises, else
-    halved: on these draws no document is worse than with a diagonal. Three passes do.
+    the first equation, H, moves the mean by :math:`H^{-1}` times the gradient, and sets
+    the precision to H. It is halved until the bound rises: on these draws no document
+    is worse than with a diagonal. Three passes suffice.
 
-    The draws are the same for every document, so that an answer depends on the
-    document and the model only.
-
-    Parameters
-    ----------
-    counts : CountTensor
-        The documents.
-    model : Model
-        Words, likelihood and prior.
-    family : Full
-        The full family, or another that is made from its matrices.
-    max_iter : int, default=200
-        Passes over all words at the most, to the diagonal optimum and from there.
-    tol : float, default=0.04
-        A document is done with the step that moves its mean by less than `tol`
-        standard deviations and the precisions of the dimensions by less than `tol` of
-        themselves, both in the root mean square.
-    settings : FullSettings, default=None
-        How many draws, and how many documents at once.
-
-    Returns
-    -------
-    Inferred
+    The draws are the same for every document, so that a posterior depends only on the
+    document and the model. Parameters are those of :func:`~docsigma.estep.infer`.
     """
     settings = settings or FullSettings()
     start = infer(counts, model, Diagonal(), max_iter=max_iter, tol=tol)
@@ -95,7 +74,7 @@ def infer_full(
         q = found.posterior[device_rows]
         state = State.start_at(likelihood, words, q, torch.zeros_like(q.mean[:, :1]))
         climb(state, rows, found, limit, tol)
-    # Where nothing near by is better, it is as good as these draws can tell.
+    # If no step improves a document, it is as good as these draws can resolve.
     ended = found.n_iter - start.n_iter < limit
     return replace(found, converged=start.converged & (found.converged | ended))
 
@@ -104,8 +83,8 @@ class DrawnBound(Evaluator):
     """The bound with the expectation over q taken as a mean over fixed draws."""
 
     def __init__(self, model: Model, family: Full, n_draws: int) -> None:
-        # A matrix is known as it is: whole Newton steps. The draws' slopes say less
-        # than their bound, which tells the smallest change.
+        # The matrix is known exactly: whole Newton steps. The draws' slopes are less
+        # reliable than their bound, which resolves the smallest change.
         settings = NewtonSettings(damping=1.0, most_unclear=0.0, shortest_step=1 / 8)
         # Not the parent's: its words would be K (K + 1) wide.
         self.model, self.family, self.settings = model, family, settings
@@ -116,7 +95,7 @@ class DrawnBound(Evaluator):
         source = generator(0, Stream.CLIMB, n_draws)
         k = model.n_components
         self.noise = antithetic_normals(n_draws, k, source, model.bias)
-        # Of centred loadings a covariance is no small difference of large numbers.
+        # With centred loadings, covariances are not small differences of large numbers.
         self.centred = model.loadings - self.basis.mean
 
     def evaluate(
@@ -156,12 +135,12 @@ class DrawnBound(Evaluator):
             document_bound(value, kl_divergence(q, model.prior)),
             gradient - model.prior.penalty_gradient(q.mean),
             information,
-            # Draws have no centre: it stays where it is.
+            # Draws have no centre: it stays the same.
             centre,
             tokens.sum(dim=1, keepdim=True),
         )
 
     def curvature(self, state: State, target: Gaussians) -> Curvature:  # noqa: ARG002
-        """Return the precision that is stationary where the bound was evaluated."""
+        """Return the stationary precision at the point of the last evaluation."""
         assert isinstance(target, FullGaussians)
         return PosteriorCurvature(target)

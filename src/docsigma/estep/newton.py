@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inferred:
-    r"""Posteriors and how they were reached.
+    """Posteriors, and the passes and bounds of the documents.
 
     Attributes
     ----------
@@ -70,41 +70,31 @@ def infer(
 
     with the likelihood's effective counts c and their sum n (the counts and the tokens
     for the multinomial). Means move by Newton steps with the curvature of
-    :class:`~docsigma.estep.curvature.WordCurvature`, their length taken from the
-    last two gradients; covariances go to where the first equation has them. A step that
-    lowers a document's bound is undone and halved; where the bound changes too little
-    to tell, the slopes at both ends of the step do.
-    Where there are many words, the first steps see the frequent ones, with one word in
-    place of the rest. There are no draws: the answer depends on the document and the
-    model, not on a seed, on neighbours or on order.
+    :class:`~docsigma.estep.curvature.WordCurvature`, their length from the last two
+    gradients; covariances are set by the first equation. A step that lowers a
+    document's bound is undone and halved; if the bound changes too little to tell, the
+    slopes at both ends of the step decide. With a large vocabulary, the first steps use
+    the frequent words, with the rest merged into one. There are no draws: a posterior
+    depends only on the document and the model, not on a seed or on other documents.
 
-    On a GPU, products that round to TF32 may move the mean of a long document by more
-    than the tolerance, and keep it from converging. Such documents are finished in
-    float32.
+    On a GPU, the TF32 rounding of products may move the mean of a long document by more
+    than the tolerance, and prevent convergence. Such documents are finished in float32.
 
     Parameters
     ----------
     counts : CountTensor
-        The documents.
     model : Model
-        Words, likelihood and prior.
     family : CovarianceFamily
-        Which covariances a posterior may have.
     max_iter : int, default=200
-        Passes over all words at the most.
+        Maximum number of passes over all words.
     tol : float, default=0.04
-        A document is done with the step that moves its mean by less than `tol`
-        standard deviations and its variance by less than `tol` of itself, both in
-        the root mean square over the dimensions. One that rounding alone may move
-        as far has not converged.
+        A document is done when a step moves its mean by less than `tol` standard
+        deviations and its variance by less than `tol` of itself, both in the root mean
+        square over the dimensions. It has not converged if rounding alone may move it
+        as far.
     settings : NewtonSettings, default=None
-        How the loop steps.
     words : Evaluator, default=None
-        What was made of this model and family before, to save making it again.
-
-    Returns
-    -------
-    Inferred
+        Evaluator of this model and family, to reuse.
     """
     settings = settings or NewtonSettings()
     words = words or Evaluator(model, family, settings)
@@ -130,7 +120,7 @@ def infer(
 def finish(
     counts: CountTensor, words: Evaluator, found: Inferred, max_iter: int, tol: float
 ) -> None:
-    """Step on from what was found where it has not converged."""
+    """Continue with the documents that have not converged."""
     model, settings = words.model, words.settings
     chunk = settings.gpu_chunk if model.loadings.is_cuda else settings.chunk
     norms = words.squares.sum(dim=1)
@@ -150,7 +140,7 @@ def finish(
 def climb(
     state: State, rows: Tensor, found: Inferred, max_iter: int, tol: float
 ) -> None:
-    """Step until every document is done; `rows` says where in `found` they belong."""
+    """Step until every document is done; `rows` are their positions in `found`."""
     for iteration in range(1, max_iter + 1):
         under_way = state.open
         settings = state.words.settings

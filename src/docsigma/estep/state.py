@@ -1,4 +1,4 @@
-"""Documents under way in the Newton loop, and one step of all of them."""
+"""The documents in the Newton loop, and one step of all of them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Iterate:
-    """What is moved: a posterior, and the centre of its bound."""
+    """A point of the iteration: a posterior, and the centre of its bound."""
 
     q: Gaussians
     centre: Tensor
 
     def towards(self, other: Iterate, step: Tensor) -> Iterate:
-        """Return the point a part `step` of the way to `other`."""
+        """Return the point a fraction `step` of the way to `other`."""
         centre = self.centre + step * (other.centre - self.centre)
         return Iterate(self.q.towards(other.q, step), centre)
 
@@ -62,20 +62,20 @@ class Iterate:
 
 @dataclass
 class State:
-    """Documents under way: the best point so far, and the next to evaluate."""
+    """The documents in the loop: the best point so far, and the next to evaluate."""
 
     likelihood: DocumentLikelihood
     words: Evaluator
     index: Tensor
     open: Tensor
     stuck: Tensor
-    # Weight of the next answer relative to the previous ones: less than one where the
-    # document was nearly done, so that answers do not jump where rounding decides that.
+    # Weight of the next answer relative to the previous ones: less than one if the
+    # document was nearly done, so that answers do not jump when rounding decides that.
     weight: Tensor
     # The bound at `current`, and the gradient of its mean there.
     value: Tensor
     gradient: Tensor
-    # Part of the way from `current` to `proposal` to evaluate next.
+    # Fraction of the way from `current` to `proposal` to evaluate next.
     step_size: Tensor
     # Tokens times the trace of the covariance of t, and that of the document's words.
     trace: Tensor
@@ -84,7 +84,7 @@ class State:
     blur: Tensor
     current: Iterate
     proposal: Iterate
-    # The plain step, where `proposal` is an extrapolated one that may fail.
+    # The plain step, if `proposal` is an extrapolated one, which may fail.
     plain: Iterate | None = None
     memory: Anderson | None = None
     curvature: Curvature | None = None
@@ -128,7 +128,7 @@ class State:
         squares = counts.project(words.squares)
         own = squares - projected * projected / tokens.clamp(min=1)
         own = own.clamp_(min=0)
-        # Between the corpus's spread and the document's own.
+        # The mean of the corpus's spread and the document's own.
         information = 0.5 * own + 0.5 * tokens * basis.variance
         start = model.prior.start(projected)
         q = family.with_information(
@@ -146,7 +146,7 @@ class State:
         if words.frequent is not None:
             for _ in range(words.settings.frequent_steps):
                 state.step(0.0, frequent=True)
-            # The bound over frequent words is not comparable with the whole.
+            # The bound over frequent words is not comparable with that over all.
             state.value = torch.full_like(state.value, -math.inf)
             state.stuck = torch.zeros_like(state.stuck)
             state.weight = torch.ones_like(state.weight)
@@ -181,10 +181,10 @@ class State:
         away = (seen.centre - trial.centre).square() * seen.tokens / precision
         self._accept(trial, seen, proposal, precision, rose)
         to_go = torch.maximum(size, (change + away).mean(dim=1).sqrt())
-        # A sum of loadings is off by this part of itself, and a gradient by N times it.
+        # The relative error of a sum of loadings, times N for a gradient.
         moved = (seen.centre.square() / precision).mean(dim=1).sqrt()
         self.blur = relative_rounding(precision) * seen.tokens[:, 0] * moved
-        # Extrapolated steps come and go: with them, a document is done or is not.
+        # Extrapolated steps vary too much for a gradual transition.
         ramp = 0.0 if self.memory is not None else self.words.settings.ramp * tol
         ramp = max(ramp, torch.finfo(to_go.dtype).tiny)
         weight = torch.where(rose, ((to_go - tol) / ramp).clamp(0, 1), 1.0)
@@ -196,15 +196,15 @@ class State:
         return self.blur < tol
 
     def answer(self) -> Gaussians:
-        """Return the posteriors as they stand.
+        """Return the current posteriors.
 
         The covariance that is stationary at the current point is a step ahead of the
         current one, and documents that are nearly done get the small step of their mean
-        too: neither needs a pass. Extrapolated points may mislead: from them on means
+        too: neither needs a pass. Extrapolated points may mislead: with them, means
         stay, and only documents that are nearly done get the covariance.
         """
         ahead = self.proposal.q if self.plain is None else self.plain.q
-        # A step that was just undone is not the one ahead.
+        # A step that was just undone is not the next one.
         near = (self.weight < 1) & (self.step_size == 1)
         current = self.current.q
         best = ahead.with_mean(current.mean)
@@ -213,17 +213,17 @@ class State:
         return best.where(near, current)
 
     def _rose(self, trial: Iterate, seen: Evaluation) -> Tensor:
-        """Return whose bound is higher at `trial`, whatever the rounding.
+        """Return which documents have a higher bound at `trial`, in spite of rounding.
 
-        A bound of thousands of nats does not tell a change of a thousandth: rounding,
-        and with it the documents beside, would decide. The slopes at both ends of the
-        step do tell: to the second order the bound rises by the mean of the two.
+        A bound of thousands of nats does not resolve a change of a thousandth:
+        rounding, and so the rest of the block, would decide. The slopes at both ends of
+        the step do: to the second order the bound rises by the mean of the two.
         """
         tokens = self.likelihood.counts.n_tokens.double()
         rounding = relative_rounding(seen.gradient) * tokens
         gained = seen.value - self.value
         if self.memory is not None:
-            # Extrapolated steps move more than the mean: only the bound can tell.
+            # Extrapolated steps move more than the mean: only the bound can decide.
             return gained >= -rounding
         moved = trial.q.mean - self.current.q.mean
         before = (self.gradient * moved).sum(dim=1)
@@ -231,7 +231,7 @@ class State:
         settings = self.words.settings
         unclear = (settings.unclear * before.double()).clamp(0, settings.most_unclear)
         unclear = unclear + settings.rounding * rounding
-        # From nowhere, as at the first pass, everything is a gain.
+        # In the first pass, `value` is minus infinity and every bound a gain.
         return (gained > unclear) | ((gained >= -unclear) & (after >= -before))
 
     def _shorten(self, rose: Tensor) -> None:
@@ -246,10 +246,10 @@ class State:
         self.stuck = ~rose & (self.step_size[:, 0] < shortest)
 
     def _target(self, trial: Iterate, seen: Evaluation) -> Gaussians:
-        """Return the covariances that are stationary at these probabilities."""
+        """Return posteriors with the stationary covariances at these probabilities."""
         family, information = self.words.family, seen.information
         if self.memory is not None:
-            # An extrapolated centre may be off: this is the derivative at any centre.
+            # An extrapolated centre may be off: this derivative holds at any centre.
             off = seen.tokens * (seen.centre - trial.centre).square()
             information = information + family.from_diagonal(off)
         return family.with_information(
@@ -264,7 +264,7 @@ class State:
         precision: Tensor,
         rose: Tensor,
     ) -> None:
-        """Go on from `trial` where the bound rose."""
+        """Continue from `trial` where the bound rose."""
         better = rose[:, None]
         self.current = trial.where(better, self.current)
         self.gradient = torch.where(better, seen.gradient, self.gradient)
@@ -272,7 +272,7 @@ class State:
         if self.memory is not None:
             before = proposal if self.plain is None else self.plain
             self.plain = proposal.where(better, before)
-            # In standard deviations, for the least squares to weigh alike.
+            # In standard deviations, for equal weights in the least squares.
             scale = trial.scale(precision.sqrt())
             point = trial.vector()
             step = scale * (proposal.vector() - point)
@@ -281,7 +281,7 @@ class State:
         self.proposal = proposal.where(better, self.proposal)
 
     def _length(self, trial: Iterate, gradient: Tensor) -> Tensor:
-        """Return the part of a Newton step to go, from the curvature just seen."""
+        """Return the fraction of a Newton step to take, from the observed curvature."""
         assert self.curvature is not None
         settings = self.words.settings
         moved = trial.q.mean - self.current.q.mean
@@ -293,7 +293,7 @@ class State:
         return torch.where(known, settings.caution * ratio, settings.damping)
 
     def compact(self) -> State:
-        """Keep the documents under way only."""
+        """Return the state of the open documents."""
         keep = self.open
         kept = {
             field.name: getattr(self, field.name)[keep]

@@ -1,4 +1,4 @@
-"""The arithmetic that touches every word: nothing else in docsigma does."""
+"""The only arithmetic in docsigma that touches every word."""
 
 from __future__ import annotations
 

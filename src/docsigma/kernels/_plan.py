@@ -1,4 +1,4 @@
-"""How the fused kernels cut their work: columns, passes, tiles and shares."""
+"""How the fused kernels divide their work: columns, passes, tiles and shares."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from docsigma.kernels.settings import FIRST_TILINGS, SECOND_TILINGS, UNIT, Tilin
 
 
 def power(n: int) -> int:
-    """Return the power of two that is not less than `n`, nor than 16."""
+    """Return the smallest power of two that is at least `n` and at least 16."""
     return max(16, 1 << (n - 1).bit_length())
 
 
 @cache
 def chunks(n_components: int) -> tuple[int, int, int]:
-    """Return three powers of two that hold `n_components`, the later ones maybe 0.
+    """Return three powers of two that sum to `n_components` or more; some may be 0.
 
-    Below 128 one wider product is as fast as three.
+    Up to a width of 128, one product is as fast as three.
     """
     whole = power(n_components)
     pieces, left = [], n_components
@@ -57,15 +57,15 @@ def tiling(width: int, device: torch.device, second: bool) -> tuple[Tiling, int]
 
 @cache
 def split(n_blocks: int, n_rows: int, resident: int) -> tuple[int, int]:
-    """Share `n_rows` streamed rows so that all programs end at about the same time.
+    """Return the number of parts of `n_rows` streamed rows, and the rows of each.
 
-    Gives the number of parts and the rows in each.
+    All programs then end at about the same time.
     """
     n_units = n_rows // UNIT
 
     def time(share: int) -> tuple[int, int]:
         parts = -(-n_units // share)
-        # Two units is about what a program costs besides its loop.
+        # A program costs about two units besides its loop.
         return -(-n_blocks * parts // resident) * (share + 2), parts
 
     share = min(range(1, n_units + 1), key=time)

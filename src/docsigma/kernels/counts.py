@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 def _csr(starts: Tensor, words: Tensor, values: Tensor, shape: Sequence[int]) -> Tensor:
     with warnings.catch_warnings():
-        # torch announces that its CSR support is in beta, and that it trusts indices
-        # which scipy has already checked.
+        # torch warns that its CSR support is in beta, and that it does not check the
+        # indices, which scipy has already checked.
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
         warnings.filterwarnings("ignore", message="Sparse invariant checks")
         return torch.sparse_csr_tensor(
@@ -41,18 +41,17 @@ def _sparse_tensor(counts: csr_matrix, like: Tensor) -> Tensor:
 class CountTensor:
     r"""Word counts of some documents, on the device of a model.
 
-    The linear half of a likelihood, :math:`x\cdot m + (xT)\cdot w`, is two products
-    from here; the other half, a log-sum-exp over all words, is
-    :func:`~docsigma.kernels.softmax_moments`'s.
+    Two of its products are the linear half of a likelihood,
+    :math:`x\cdot m + (xT)\cdot w`; :func:`~docsigma.kernels.softmax_moments` has the
+    other half, a log-sum-exp over all words.
 
     Parameters
     ----------
     counts : csr_matrix of shape (n, V)
-        Word counts.
     like : Tensor
-        The tensors made take its dtype and device.
+        Sets dtype and device.
     n_tokens : array of shape (n,), default=None
-        Tokens of each document, where `counts` has not all of them.
+        Tokens of each document, if `counts` lacks some.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class CountTensor:
         self._source: Callable[[], csr_matrix] = lambda: counts
         self._like = like
         self._matrix = _sparse_tensor(counts, like)
-        # What depends on where the counts are, not on their values: made when needed.
+        # Cached results that depend on the positions of the counts, not on the values.
         self._places: dict[str, tuple[Tensor, ...]] = {}
         self._occurring: tuple[Tensor, Tensor] | None = None
         tokens = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
@@ -81,7 +80,7 @@ class CountTensor:
         return self.like(self._like, rows)
 
     def select(self, rows: Tensor) -> CountTensor:
-        """Return some of the documents; those on a GPU are gathered there."""
+        """Return some of the documents, gathered on their device."""
         return self[rows.numpy()] if rows.is_cpu else self._gather(rows)
 
     def _gather(self, rows: Tensor) -> CountTensor:
@@ -102,12 +101,8 @@ class CountTensor:
 
     @property
     def _lengths(self) -> Tensor:
-        """Words of each document."""
+        """Number of different words of each document."""
         return self._matrix.crow_indices().diff()
-
-    @property
-    def _counts(self) -> csr_matrix:
-        return self._source()
 
     def _with(self, values: Tensor) -> Tensor:
         """Return the matrix of these words and documents with other values."""
@@ -117,7 +112,7 @@ class CountTensor:
     def like(self, like: Tensor, rows: slice | NDArray[np.intp]) -> CountTensor:
         """Return some of the documents in another dtype or on another device."""
         n_tokens = self.n_tokens.double().cpu().numpy()[rows]
-        return CountTensor(self._counts[rows], like, n_tokens)
+        return CountTensor(self._source()[rows], like, n_tokens)
 
     def second_moment_product(self, loadings: Tensor, vectors: Tensor) -> Tensor:
         r"""Return :math:`\sum_j x_j\, t_j\,(t_j \cdot v)`, of shape (n, K)."""
@@ -126,10 +121,7 @@ class CountTensor:
         return self._with(dots.values() * matrix.values()) @ loadings
 
     def logits(self, points: Tensor, loadings: Tensor, bias: Tensor) -> Tensor:
-        """Return ``bias + loadings . w`` of the words that occur, of shape (nnz,).
-
-        They come document after document, as the counts do.
-        """
+        """Return ``bias + loadings . w`` of the words that occur, as :attr:`values`."""
         ones = self._with(torch.ones_like(self.values))
         dots = torch.sparse.sampled_addmm(ones, points, loadings.t(), beta=0.0)
         logits: Tensor = dots.values() + bias[self._matrix.col_indices()]
@@ -137,7 +129,7 @@ class CountTensor:
 
     @property
     def values(self) -> Tensor:
-        """The counts of the words that occur, of shape (nnz,)."""
+        """The counts of the words that occur, document by document, of shape (nnz,)."""
         return self._matrix.values()
 
     def rows_of_values(self) -> Tensor:
@@ -170,7 +162,7 @@ class CountTensor:
         return self._matrix @ loadings
 
     def weighted_norms(self, weights: Tensor) -> Tensor:
-        """Return the length of each document's ``x * weights``, of shape (n,)."""
+        """Return the Euclidean norm of each document's ``x * weights``, (n,)."""
         squares = self._with(self.values.square())
         return (squares @ weights.square()[:, None])[:, 0].sqrt()
 
@@ -194,12 +186,12 @@ class CountTensor:
         total.index_add_(0, words, matrix @ mean)
 
     def _words(self) -> tuple[Tensor, ...]:
-        """Return the words that occur, where their documents start, these, and where.
+        """Return the words that occur, and the counts in the order of the words.
 
-        The last says which of :attr:`values` each is.
+        These are the start of each word, documents, and positions in :attr:`values`.
         """
         if "words" not in self._places:
-            counts = self._counts
+            counts = self._source()
             numbers = np.arange(len(counts.indices))
             by_word = sp.csr_matrix(
                 (numbers, counts.indices, counts.indptr), shape=counts.shape
@@ -215,11 +207,12 @@ class CountTensor:
 
     def document_frequencies(self) -> Tensor:
         """Return the number of documents that have each word, of shape (V,)."""
-        seen = np.bincount(self._counts.indices, minlength=self._counts.shape[1])
+        counts = self._source()
+        seen = np.bincount(counts.indices, minlength=counts.shape[1])
         return torch.from_numpy(seen).to(self._like)
 
     def word_totals(self) -> Tensor:
-        """Return the corpus count of each word, of shape (V,)."""
+        """Return the tokens of each word, of shape (V,)."""
         words, n_words = self._matrix.col_indices(), self._matrix.shape[1]
         totals = torch.zeros(n_words, dtype=torch.float64, device=words.device)
         return totals.index_add_(0, words, self.values.double()).to(self._like)

@@ -1,12 +1,12 @@
 r"""The one primitive fused for CUDA: neither logits nor probabilities reach memory.
 
-Two kernels in the manner of flash attention. One keeps a block of points and walks over
-the words: ``lse``, ``first`` and ``second``, by an online maximum; where the points are
+Two kernels as in flash attention. One keeps a block of points and iterates over the
+words: ``lse``, ``first`` and ``second``, with an online maximum; if the points are
 few, the words are split over several programs and the parts combined. The other keeps
-a block of words and walks over the points, with the ``lse`` known: the gradients.
+a block of words and iterates over the points, with known ``lse``: the gradients.
 
 Relative errors (Frobenius norm, against float64) of `benchmarks/gpu.py` on an H200, for
-11314 points, 56438 words and K from 50 to 400: they err as torch's TF32 does.
+11314 points, 56438 words and K from 50 to 400 are those of torch's TF32:
 
 ================  ==================  ==================
 result            fused               torch, TF32
@@ -35,8 +35,8 @@ from docsigma.kernels import _triton_kernels as kernels
 from docsigma.kernels.settings import MAX_COMPONENTS, UNIT, Tiling
 from docsigma.kernels.softmax_moments import SoftmaxMoments
 
-# float16 has the 10-bit mantissa of TF32 and twice its speed. Powers of two bring every
-# matrix into its range: what underflows is below 2**-30 of the largest element.
+# float16 has the 10-bit mantissa of TF32 and twice its speed. Powers of two scale every
+# matrix into its range: only elements below 2**-30 of the largest underflow.
 DTYPE = torch.float16
 
 
@@ -44,7 +44,7 @@ DTYPE = torch.float16
 class PreparedLoadings:
     """A matrix as the kernels read it: scaled, in 16 bits, padded.
 
-    That of the words, with their bias and maybe squares, serves many calls.
+    For words, with their bias and optional squares, it can be used in many calls.
     """
 
     values: Tensor
@@ -63,7 +63,7 @@ class PreparedLoadings:
 
 
 def available(like: Tensor) -> bool:
-    """Return whether `fused_moments` can run on `like`'s device, in its dtype.
+    """Whether `fused_moments` can run on `like`'s device, in its dtype.
 
     Tilings were measured on data-centre Hopper only: elsewhere plain torch runs.
     """
@@ -82,10 +82,10 @@ def fused_moments(
     weights: Tensor | None = None,
     prepared: PreparedLoadings | None = None,
 ) -> SoftmaxMoments:
-    """Return what `softmax_moments` returns, from operands rounded as TF32 rounds.
+    """Return what `softmax_moments` returns, with operands rounded as in TF32.
 
-    Everything else, sums included, is float32. A negative weight gives NaN. `prepared`
-    are the same loadings and bias, made ready once for many calls.
+    Everything else, including sums, is float32. A negative weight gives NaN. `prepared`
+    has the same loadings and bias, prepared once for many calls.
     """
     n_points, n_components = points.shape
     first = first or second
@@ -194,7 +194,7 @@ def _pass_over_words(
 
 
 def _sizes(tiling: Tiling, n_components: int) -> dict[str, int]:
-    """Return what a kernel is compiled for."""
+    """Return the compile-time constants of a kernel."""
     sizes = {"ROWS": tiling.rows, "TILE": tiling.tile}
     sizes |= {f"C{i}": size for i, size in enumerate(plan.chunks(n_components))}
     return sizes | {"num_warps": tiling.warps, "num_stages": tiling.stages}

@@ -1,4 +1,4 @@
-"""How far products on a GPU may round."""
+"""Rounding of products on a GPU."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _current: ContextVar[Rounding] = ContextVar("rounding", default="float32")
 
 
 def rounding() -> Rounding:
-    """Return the rounding in force; it matters on a GPU only."""
+    """Return the current rounding; it matters only on a GPU."""
     return _current.get()
 
 
@@ -29,7 +29,7 @@ def is_coarse(like: Tensor) -> bool:
 
 
 def relative_rounding(result: Tensor) -> float:
-    """Return how far a log of sums of products may be off, as a part of their size."""
+    """Return the relative rounding error of a log of sums of products."""
     # TF32 keeps ten bits of an operand.
     own: float = 8 * torch.finfo(result.dtype).eps
     return 2.0**-11 if is_coarse(result) else own

@@ -1,9 +1,9 @@
-r"""Second moments of the word loadings, for covariances that are full matrices.
+r"""Second moments of the word loadings, for full covariances.
 
 :math:`E_\theta[t t^\top]` of n documents is one product of their probabilities, n x V,
 with the words' products :math:`t_a t_b`, V x K (K + 1) / 2: :math:`n V K (K + 1)`
-floating-point operations, at the rate of a large product. Both factors exist for one
-tile of words at a time. Probabilities are averaged over a document's draws first, so
+floating-point operations, at the speed of a large product. Both factors exist for one
+tile of words at a time. Probabilities are first averaged over a document's draws, so
 that draws cost :math:`2 R K` per document and word, not :math:`R K^2`.
 """
 
@@ -30,24 +30,17 @@ def second_moments(
 
     Parameters
     ----------
-    inputs : Tensor of shape (n, R, C)
-        What multiplies `columns`, per document and draw.
-    lse : Tensor of shape (n, R)
-        The log-sum-exp of ``bias + columns @ inputs``.
+    inputs, lse : Tensors of shape (n, R, C) and (n, R)
+        Points, and the log-sum-exp of the logits ``bias + columns @ inputs`` there.
     weights : Tensor of shape (n, R)
         :math:`a`, not negative.
     columns, bias : Tensors of shape (V, C) and (V,)
-        The words' part of the logits.
     loadings : Tensor of shape (V, K)
-        :math:`t`; best centred, for a covariance is then no small difference.
+        :math:`t`; best centred, so that a covariance is not a small difference.
     product_bytes : int, default=None
-        Size of the products of a tile of words; None means what suits the device.
+        Size of the products of a tile of words; None chooses by device.
     points : int, default=None
-        Points whose probabilities are made at once; None means the same.
-
-    Returns
-    -------
-    Tensor of shape (n, K, K)
+        Number of points whose probabilities exist at a time; None chooses by device.
 
     Examples
     --------
@@ -63,12 +56,12 @@ def second_moments(
     sizes, size = TileSizes(), inputs.element_size()
     if product_bytes is None:
         product_bytes = sizes.product_bytes if inputs.is_cpu else BLOCK_BYTES
-    # With hundreds of components: narrower products would be slow.
+    # With hundreds of components, narrower products than 64 words would be slow.
     tile = max(64, product_bytes // (n_products * size))
     if points is None:
         points = sizes.points if inputs.is_cpu else BLOCK_BYTES // (tile * size)
     documents = max(1, points // n_draws)
-    # A weight is one more term of the exponent; that of zero is minus infinity.
+    # A weight is a term of the exponent: minus infinity for zero.
     shift = weights.log() - lse
     transposed = loadings.t().contiguous()
     products = inputs.new_empty(n_products, min(tile, n_words))
@@ -97,7 +90,7 @@ def _probabilities(
 
 
 def _fill_products(rows: Tensor, out: Tensor) -> None:
-    """Write the products of row a with row b, a <= b, one below the other."""
+    """Write the products of rows a and b, a <= b, below each other into `out`."""
     first = 0
     for a in range(len(rows)):
         last = first + len(rows) - a
@@ -106,7 +99,7 @@ def _fill_products(rows: Tensor, out: Tensor) -> None:
 
 
 def _symmetric(sums: Tensor, k: int) -> Tensor:
-    """Return the matrices whose upper triangles `sums` (K (K + 1) / 2, n) has."""
+    """Return the symmetric matrices with upper triangles `sums` (K (K + 1) / 2, n)."""
     upper = torch.triu_indices(k, k, device=sums.device)
     matrices = sums.new_empty(sums.shape[1], k, k)
     matrices[:, upper[0], upper[1]] = sums.t()

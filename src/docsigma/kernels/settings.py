@@ -1,37 +1,36 @@
-"""How the kernels cut their work: every size, with what measured it."""
+"""How the kernels divide their work: every size, with the benchmark that chose it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# The greatest array of intermediate results on a device without tiles of its own. It
-# bounds the memory of a call, and was chosen for that.
+# Largest array of intermediate results on a device without tuned tiles. It bounds the
+# memory of a call.
 BLOCK_BYTES = 512 * 2**20
 
 
 @dataclass(frozen=True)
 class TileSizes:
-    """How the words and the points are cut on a CPU.
+    """How words and points are divided on a CPU.
 
     Attributes
     ----------
     words : int
         Words in a tile (`benchmarks/primitive.py`).
     points : int
-        Points at once: enough for efficient products, few enough that a tile of
+        Points in a block: enough for efficient products, few enough that a tile of
         probabilities stays in the cache (`benchmarks/primitive.py`).
     kept_bytes : int
-        Probabilities kept for the gradient in the loadings, which needs the finished
+        Probabilities kept for the gradient in the loadings, which needs the complete
         sums (`benchmarks/primitive.py`).
     few_points : int
-        Up to so many points, a row of words per point makes faster products than a row
-        of points per word: three times for one point, six for two
+        Up to this many points, products with a row of words per point are faster than
+        with a row of points per word: by 3 for one point, by 6 for two
         (`benchmarks/few_points.py`).
     product_bytes : int
-        Products of the loadings of a tile of words, for second moments: from 8 to 32
-        MiB equally fast, 128 MiB a tenth to a fifth slower
-        (`benchmarks/second_moments.py`).
+        Products of the loadings of a tile of words, for second moments: 8 to 32 MiB
+        are equally fast, 128 MiB 10 to 20 % slower (`benchmarks/second_moments.py`).
     """
 
     words: int = 4096
@@ -42,9 +41,9 @@ class TileSizes:
 
 
 class Tiling(NamedTuple):
-    """How a fused kernel works.
+    """Tile sizes of a fused kernel.
 
-    It keeps `rows` of one matrix and streams tiles of `tile` rows of the other;
+    A program keeps `rows` of one matrix and streams tiles of `tile` rows of the other;
     `resident` programs fit the registers and the shared memory of a processor.
     """
 
@@ -55,8 +54,8 @@ class Tiling(NamedTuple):
     resident: int
 
 
-# By the greatest width they serve; the fastest of those tried on an H200
-# (`benchmarks/gpu.py`). Where none was measured, on GPUs other than data-centre Hopper,
+# By the largest width they serve; the fastest of those tried on an H200
+# (`benchmarks/gpu.py`). On other GPUs than data-centre Hopper nothing was measured, and
 # the fused kernels do not run.
 FIRST_TILINGS = {
     64: Tiling(64, 128, 4, 3, 3),
@@ -76,6 +75,5 @@ SECOND_TILINGS = {
     512: Tiling(128, 32, 8, 2, 1),
 }
 MAX_COMPONENTS = max(FIRST_TILINGS)
-# Padded matrices have a multiple of this many rows. Tiles are powers of two: all of
-# them divide it.
+# Padded matrices have a multiple of this many rows, which every tile size divides.
 UNIT = max(max(tiling.rows, tiling.tile) for tiling in FIRST_TILINGS.values())

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SoftmaxMoments:
-    r"""What one pass over the words gives, for n latent points :math:`w`.
+    r"""Result of one pass over the words, for n latent points :math:`w`.
 
     Attributes
     ----------
@@ -44,13 +44,7 @@ class SoftmaxMoments:
 
 
 class SoftmaxWords:
-    """Loadings and bias, and what a device wants made of them.
-
-    Parameters
-    ----------
-    loadings, bias : Tensors of shape (V, K) and (V,)
-        :math:`T` and :math:`m`.
-    """
+    """Loadings (V, K) and bias (V,), with the tables that the kernels read, cached."""
 
     def __init__(self, loadings: Tensor, bias: Tensor) -> None:
         self.loadings = loadings
@@ -100,12 +94,12 @@ def softmax_moments(
     workspace: Workspace | None = None,
     sizes: TileSizes | None = None,
 ) -> SoftmaxMoments:
-    r"""Log-sum-exp of ``bias + loadings @ w`` and its derivatives, in one pass.
+    r"""Return the log-sum-exp of ``bias + loadings @ w`` and its derivatives.
 
     The logits :math:`L = m + W T^\top` exist only for a tile of words or a block of
-    points; no array of size n x V is kept. On a CPU the words go by in tiles
-    (:mod:`~docsigma.kernels.tiles`); on a GPU the fused kernels
-    (:mod:`~docsigma.kernels.fused`) are taken where the current
+    points; no array of size n x V is kept. A CPU uses tiles of words
+    (:mod:`~docsigma.kernels.tiles`); a GPU uses the fused kernels
+    (:mod:`~docsigma.kernels.fused`) if the current
     :func:`~docsigma.kernels.rounding.rounding` allows them, else plain torch.
 
     Parameters
@@ -113,22 +107,18 @@ def softmax_moments(
     points : Tensor of shape (n, K)
         Latent points :math:`w`.
     loadings : Tensor of shape (V, K), or SoftmaxWords
-        Word loadings :math:`T`, or T and m made ready for many calls.
+        Word loadings :math:`T`, or T and m prepared for many calls.
     bias : Tensor of shape (V,)
-        Log uni-gram :math:`m`; left out where `loadings` has it.
+        Log uni-gram :math:`m`, unless `loadings` has it.
     first, second : bool, default=False
         Also return :math:`E_\theta[t]` and :math:`E_\theta[t^2]`.
     weights : Tensor of shape (n,), default=None
         If given, also return the gradients of ``(weights * lse).sum()`` in
         `loadings` and `bias`. Not negative.
     workspace : Workspace, default=None
-        A buffer to use again, for callers with many small batches.
+        A reusable buffer, for callers with many small batches.
     sizes : TileSizes, default=None
-        Sizes of tiles on a CPU; None means those measured.
-
-    Returns
-    -------
-    SoftmaxMoments
+        Sizes of tiles on a CPU.
 
     Examples
     --------
@@ -143,7 +133,7 @@ def softmax_moments(
     words = loadings
     if not isinstance(words, SoftmaxWords):
         if bias is None:
-            raise TypeError("`bias` is needed beside `loadings`")
+            raise TypeError("`bias` is needed with `loadings`")
         words = SoftmaxWords(words, bias)
     if not words.loadings.is_cpu:
         if rounding() == "tf32" and words.loadings.is_cuda:
@@ -191,7 +181,7 @@ def _blocked(
     weights: Tensor | None,
     block_bytes: int = BLOCK_BYTES,
 ) -> SoftmaxMoments:
-    """Plain torch, blocks of points, every row with its own maximum."""
+    """Return the moments by plain torch, in blocks of points, with exact maxima."""
     loadings, bias = words.loadings, words.bias
     n_points, n_components = points.shape
     n_features = loadings.shape[0]
@@ -214,8 +204,8 @@ def _blocked(
         w = points[block]
         logits = torch.addmm(bias, w, transposed, out=buffer[: w.shape[0]])
         top = logits.amax(dim=1)
-        # From here on `logits` holds theta times its row's normaliser: dividing the
-        # small results is cheaper than one more pass over the block.
+        # From here on `logits` holds unnormalised probabilities: dividing the small
+        # results is cheaper than another pass over the block.
         logits.sub_(top[:, None]).exp_()
         normaliser = logits.sum(dim=1)
         lse[block] = top + normaliser.log()

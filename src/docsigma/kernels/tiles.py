@@ -1,10 +1,10 @@
 r"""The one primitive on a CPU: words in tiles that stay in the cache.
 
-The table ``[T, m, 1]`` makes each tile two bare products: with ``[w, 1, 0]`` it gives
-the logits, and its transpose times the exponentials gives :math:`\sum p\,t` and
-:math:`\sum p` at once. Between them is one pass, the exponential. The maximum that
-keeps exponentials in range is not looked for: almost always the bias bounds the logits
-well enough, and the rows where it does not are seen by their sum and done again.
+With the table ``[T, m, 1]``, each tile is two plain products: with ``[w, 1, 0]`` it
+gives the logits, and its transpose times the exponentials gives :math:`\sum p\,t` and
+:math:`\sum p`. Between them is one pass, the exponential. The maximum that keeps
+exponentials in range is not computed: almost always the bias bounds the logits well
+enough. Rows where it does not are recognised by their sum, and recomputed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class Workspace(threading.local):
-    """A buffer that is used again, so that its pages are not fetched for each call.
+    """A reusable buffer, which saves allocating its pages in each call.
 
-    Each thread has its own, and a copy has a new one.
+    Each thread has its own, and a copy gets a new one.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Workspace(threading.local):
         return Workspace, ()
 
     def take(self, n_rows: int, n_columns: int, like: Tensor) -> Tensor:
-        """Return an array of that size with any content."""
+        """Return an uninitialised array."""
         size = n_rows * n_columns
         old = self._buffer
         if old is None or old.numel() < size or old.dtype != like.dtype:
@@ -42,12 +42,11 @@ class Workspace(threading.local):
 
 
 def augment(loadings: Tensor, bias: Tensor) -> Tensor:
-    """Return the table ``[T, m, 1]`` of shape (V, K + 2), a column after the other.
+    """Return the table ``[T, m, 1]`` of shape (V, K + 2), in column-major order.
 
-    Few points go faster over columns that lie together, many points as fast.
+    That is faster for few points, and as fast for many.
     """
-    rows = [loadings.t(), bias[None], torch.ones_like(bias)[None]]
-    return torch.cat(rows).t()
+    return torch.cat([loadings.t(), bias[None], torch.ones_like(bias)[None]]).t()
 
 
 def tiled_moments(
@@ -62,9 +61,9 @@ def tiled_moments(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor]:
     """Pass over the words once; return lse, first, second, gradient and usable.
 
-    `first` and `second` are empty unless asked for. The last column of the gradient
-    (V, K + 1) is of the bias. `usable` (n,) says whether the exponentials of a point
-    stayed in range; where not, its numbers and its part of the gradient are zero.
+    `first` and `second` are empty unless requested. The last column of the gradient
+    (V, K + 1) is of the bias. `usable` (n,) is false where the exponentials of a point
+    left the range; its numbers and its part of the gradient are then zero.
     """
     n_points, n_features = len(points), len(table)
     lse = points.new_empty(n_points)
@@ -96,8 +95,8 @@ def tiled_moments(
             squares[block] = sums_of_squares / total[:, None]
         if weights is not None:
             scale = torch.where(fine, weights[block] / total, 0.0)
-            # [w * scale, scale, 0, ...]: in whole vectors of eight columns. The odd few
-            # would cost as much; a product with 101 columns takes a tenth longer.
+            # [w * scale, scale, 0, ...], padded to a multiple of eight columns: a
+            # product with 101 columns takes a tenth longer than with 104.
             k = w.shape[1]
             factors = w.new_zeros(len(w), (k // 8 + 1) * 8)
             torch.mul(w, scale[:, None], out=factors[:, :k])
@@ -127,7 +126,7 @@ def _one_pass(
     n, k = w.shape
     n_features = len(table)
     extended = torch.cat([w, w.new_ones(n, 1), w.new_zeros(n, 1)], dim=1)
-    # Without moments only the sums are wanted: the last column.
+    # Without moments only the sums are needed: the last column.
     columns = table if first else table[:, k + 1 :]
     if n <= sizes.few_points and not keep:
         sums, sums_of_squares = _rows_of_words(
@@ -158,7 +157,7 @@ def _rows_of_words(
     workspace: Workspace,
     sizes: TileSizes,
 ) -> tuple[Tensor, Tensor]:
-    """Pass over the words for a few points; return the sums, a row per point."""
+    """Pass over the words for a few points; return the sums, one row per point."""
     n, k = len(extended), extended.shape[1] - 2
     sums = extended.new_zeros(n, columns.shape[1])
     sums_of_squares = extended.new_zeros(n, k if second else 0)

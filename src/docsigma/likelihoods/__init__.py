@@ -1,4 +1,4 @@
-"""What a document's counts say of its embedding: :math:`p(x | w)`."""
+"""Likelihoods of a document's counts given its embedding: :math:`p(x | w)`."""
 
 from __future__ import annotations
 

@@ -27,16 +27,16 @@ class LikelihoodTerms(NamedTuple):
 
 
 class Likelihood(Part):
-    r"""How counts come about, given the probabilities of the words.
+    r"""The distribution of the counts, given the probabilities of the words.
 
     A kind is two formulas in the log probabilities :math:`\log\theta_i` of the words
-    that occur. Its value must be increasing, and convex or linear, in them: then what
-    it gives at expected logits and an upper bound of the log-sum-exp is a lower bound
-    of its expectation. It need not be concave in w.
+    that occur. Its value must be increasing, and convex or linear, in them: then its
+    value at expected logits and an upper bound of the log-sum-exp is a lower bound of
+    its expectation. It need not be concave in w.
     """
 
-    # Whether the effective counts are the counts, whatever w is: then the expected
-    # value needs the mean of w only, and trainers keep X^T E[w] exactly.
+    # Whether the effective counts are the counts for any w: then the expected value
+    # needs only the mean of w, and trainers keep X^T E[w] exactly.
     linear: ClassVar[bool] = False
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The multinomial likelihood: every token is drawn afresh."""
+"""The multinomial likelihood: tokens are independent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Multinomial(Likelihood):
         \log p(x|w) = x\cdot\log\theta
         = x\cdot m + (xT)\cdot w - N \log\sum_j e^{m_j + t_j w}
 
-    (its multinomial coefficient left out, as that of a sequence of tokens).
+    (the likelihood of a sequence of tokens, without the multinomial coefficient).
 
     Examples
     --------
@@ -46,14 +46,14 @@ class Multinomial(Likelihood):
     ) -> DocumentLikelihood:
         """Return the likelihood of some documents under fixed words.
 
-        `bias` may be longer than the counts are wide by one: the last entry is the
-        logit of all words that have no column, which have no loadings.
+        `bias` may have one more entry than the counts have columns: the logit of all
+        words without a column, which have no loadings.
         """
         return _LinearLikelihood(self, counts, loadings, bias)
 
 
 class _LinearLikelihood(DocumentLikelihood):
-    """Both linear products are made once, for all points."""
+    """Computes both linear products once for all points."""
 
     def __init__(
         self, kind: Likelihood, counts: CountTensor, loadings: Tensor, bias: Tensor

@@ -1,4 +1,4 @@
-"""The Polya likelihood: a word that came once is likely to come again."""
+"""The Polya likelihood: a word that occurred once is likely to occur again."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
     from docsigma.objective import Model
 
 
-# The concentration where none was learned, and the centre of its hyper-prior.
+# The concentration if none was learned, and the centre of its hyper-prior.
 DEFAULT = 300.0
-# Where the likelihood of unseen documents is evaluated: from counts that come in
-# bursts only, to those of a multinomial.
+# Concentrations at which the likelihood of unseen documents is evaluated: from extreme
+# burstiness to a multinomial.
 GRID = tuple(2.0**power for power in range(21))
-# Stirling's series, exact from 8 on: there its sixth term is below the rounding of
-# float64.
+# Stirling's series, exact from 8 on: there its sixth term is below the float64 epsilon.
 LOG_GAMMA = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 DIGAMMA = tuple(-(2 * i + 1) * factor for i, factor in enumerate(LOG_GAMMA))
 
@@ -39,28 +38,28 @@ class Polya(Likelihood):
         \log p(x|w) = \log\frac{\Gamma(\alpha)}{\Gamma(\alpha + N)}
         + \sum_i \log\frac{\Gamma(\alpha\theta_i + x_i)}{\Gamma(\alpha\theta_i)}
 
-    (of a sequence of tokens, as for the multinomial). A second token of a word tells
-    less of w than the first: its derivative in :math:`\log\theta_i` is the effective
-    count :math:`\sum_{j < x_i} \alpha\theta_i / (\alpha\theta_i + j)`, between 1 and
-    :math:`x_i`. The larger :math:`\alpha`, the nearer to the multinomial. Counts must
-    be whole: for a count below 1 the function is concave, and the bound none.
+    (of a sequence of tokens, as for the multinomial). A second token of a word is less
+    informative about w than the first: the derivative in :math:`\log\theta_i` is the
+    effective count :math:`\sum_{j < x_i} \alpha\theta_i / (\alpha\theta_i + j)`,
+    between 1 and :math:`x_i`. The larger :math:`\alpha`, the closer to the multinomial.
+    Counts must be whole: below 1 the function is concave, and the bound would not hold.
 
     Parameters
     ----------
     concentration : float or None, default=None
         :math:`\alpha`. None means that ``solver="fast"`` learns it, from documents that
-        the words have not seen: on those they are trained on it would grow with every
-        pass, as T fits them better. Where there are too few documents to set some
-        aside, and in ``partial_fit``, it is 300.
+        the words are not trained on: on training documents it would grow with every
+        pass, as T fits them better. With too few documents to set some aside, and in
+        ``partial_fit``, it is 300.
 
     Attributes
     ----------
     concentration_ : float
-        What was learned; absent before.
+        The learned value; absent before training.
 
     Examples
     --------
-    Three tokens of a word whose probability is 0.1 tell as much as 1.83 apart:
+    Three tokens of a word with probability 0.1 count as 1.83 independent ones:
 
     >>> import scipy.sparse as sp
     >>> from docsigma.kernels import CountTensor
@@ -121,7 +120,7 @@ class Polya(Likelihood):
         if bool(fraction.any()):
             raise InputError(
                 'likelihood="polya" needs whole counts, got '
-                f'{float(values[fraction][0]):g}; likelihood="multinomial" takes '
+                f'{float(values[fraction][0]):g}; likelihood="multinomial" accepts '
                 "weighted ones"
             )
         return super().bind(counts, loadings, bias)
@@ -146,13 +145,13 @@ class Polya(Likelihood):
         return {"log_likelihood": torch.stack(grid)}
 
     def update(self, sums: Mapping[str, Tensor]) -> None:
-        """Go to the maximum of likelihood and hyper-prior, between points of the grid.
+        """Maximise likelihood times hyper-prior, interpolating between grid points.
 
         The hyper-prior on the logarithm is N(log 300, 4 squared).
         """
         logs = np.log(GRID)
         value = sums["log_likelihood"].double().cpu().numpy()
-        # A factor of 55 is one standard deviation: a few unseen documents outweigh it.
+        # One standard deviation is a factor of 55: a few unseen documents outweigh it.
         value = value - 0.5 * ((logs - math.log(DEFAULT)) / 4) ** 2
         best = int(value.argmax())
         step = 0.0
@@ -162,7 +161,7 @@ class Polya(Likelihood):
         self.concentration_ = math.exp(logs[best] + step * math.log(GRID[1]))
 
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Return what was learned."""
+        """Return the learned concentration."""
         if not hasattr(self, "concentration_"):
             return {}
         return {"concentration": np.array([self.concentration_])}
@@ -176,8 +175,8 @@ class Polya(Likelihood):
 def log_rising(start: Tensor, n: Tensor) -> Tensor:
     r"""Return :math:`\log\Gamma(a + n) - \log\Gamma(a)` without cancellation, float64.
 
-    For positive a and a + n. Both are moved up by eight, where Stirling's series is
-    exact to rounding; its leading terms are subtracted by hand.
+    For positive a and a + n. Both are shifted by eight, where Stirling's series is
+    exact up to rounding; its leading terms are subtracted analytically.
     """
     low, high = start + 8, start + n + 8
     value = (low - 0.5) * torch.log1p(n / low) + n * (high.log() - 1)

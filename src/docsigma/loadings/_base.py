@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class WordInformation(NamedTuple):
-    r"""What all documents say about the words, in sums over them.
+    r"""Sums over all documents that determine the variances of the words.
 
     Attributes
     ----------
     curvature : Tensor of shape (V, K)
-        :math:`\sum_d x_d^\top E[w_d^2]`: in expectation the curvature of the documents'
+        :math:`\sum_d x_d^\top E[w_d^2]`: the expected curvature of the documents'
         bounds in T.
     totals : Tensor of shape (V, 1)
         Tokens of each word.
@@ -38,13 +38,13 @@ class WordInformation(NamedTuple):
 
 
 def are_whole(totals: Tensor) -> bool:
-    """Return whether counts with these sums are whole numbers."""
+    """Whether counts with these sums are whole numbers."""
     return bool((totals == totals.round()).all())
 
 
 @dataclass(frozen=True)
 class WordGradient:
-    r"""Sums over documents from which the words move, and how far they may.
+    r"""Sums over documents that determine a step of the words, and its limits.
 
     The gradient of the documents' bounds in T is ``linear - scale * softmax``.
 
@@ -53,8 +53,8 @@ class WordGradient:
     linear : Tensor of shape (V, K)
         :math:`\sum_d c_d^\top E[w_d]`, with effective counts c, over all documents.
     softmax : Tensor of shape (V, K) or None
-        :math:`\sum_d n_d\,\theta_d\,w_d`, over a batch; None where `linear` is the
-        difference already.
+        :math:`\sum_d n_d\,\theta_d\,w_d`, over a batch; None if `linear` is already
+        the difference.
     scale : float or Tensor
         Tokens of the corpus over those of the batch.
     rate : float
@@ -62,9 +62,9 @@ class WordGradient:
     curvature : tuple of Tensors of shapes (V, 1) and (K,), or None
         Their product bounds the second derivative: no step is longer than Newton's.
     word_rates : Tensor of shape (V, 1) or None
-        Factors on the step size: rare words, whose gradients are less noisy, go faster.
+        Factors on the step size, larger for rare words: their gradients are less noisy.
     information : WordInformation or None
-        For loadings with a spread.
+        For loadings with variances.
     """
 
     linear: Tensor
@@ -84,7 +84,7 @@ class WordGradient:
     def proximal_step(
         self, optimizer: ProximalAdam, loadings: Tensor, **more: Any
     ) -> None:
-        """Move the loadings in place by proximal Adam, with `more` that it takes."""
+        """Move the loadings in place by proximal Adam; `more` are its arguments."""
         optimizer.ascend(
             loadings,
             self.linear,
@@ -96,24 +96,24 @@ class WordGradient:
 
 
 class WordAscent(Optimizer, Protocol):
-    """Moves the loadings, and remembers what its optimiser needs."""
+    """Moves the loadings, and holds the state of its optimiser."""
 
     def ascend(self, loadings: Tensor, gradient: WordGradient) -> None:
         """Move the first rows of `loadings` in place, as many as the gradient has."""
 
 
 class Loadings(Part):
-    r"""What is known of T, how it is penalised and how it moves.
+    """The posterior of T, its penalty, and how it moves.
 
-    Trainers move one value per word and dimension, and documents see that. A kind may
-    know variances besides (`has_variance`).
+    Trainers move one value per word and dimension, with which documents are inferred.
+    A kind may have variances too (`has_variance`).
     """
 
-    # Whether there are variances; trainers then must give `information`.
+    # Whether there are variances; trainers must then pass `information`.
     has_variance: ClassVar[bool] = False
 
     def columns(self, loadings: Tensor) -> Tensor:
-        """Return what a fitted model has per word: T, or means and variances."""
+        """Return T, or means and variances, as a fitted model holds them."""
         return loadings
 
     def n_effective(
@@ -121,11 +121,11 @@ class Loadings(Part):
         components: NDArray[Any],
         log_unigram: NDArray[Any],  # noqa: ARG002
     ) -> int:
-        """Count the dimensions (rows of `components`) that are in use."""
+        """Return the number of rows of `components` that are in use."""
         return int((components != 0).any(axis=1).sum())
 
     def turn(self, squares: NDArray[Any]) -> None:
-        """Follow loadings to other axes, given by their squares (K, K) as columns."""
+        """Change to other axes, the columns of a matrix (K, K) with these squares."""
 
     def second_moment(self, like: Tensor) -> Tensor:
         """Return :math:`E[w^2]` over the training tokens, of shape (K,)."""
@@ -141,9 +141,9 @@ class Loadings(Part):
         weights: Tensor,
         workspace: Workspace,
     ) -> SoftmaxMoments:
-        """Return moments of words ``[T, m, 1]`` at draws, in training by batches.
+        """Return moments of words ``[T, m, 1]`` at draws, for training in batches.
 
-        `whole` says whether counts are whole numbers.
+        `whole` is whether counts are whole numbers.
         """
         words = SoftmaxWords.of_table(rows)
         return softmax_moments(
@@ -157,7 +157,7 @@ class Loadings(Part):
 
     @abstractmethod
     def shrink(self) -> float:
-        """Return by how much a gradient must exceed zero before a loading leaves it."""
+        """Return the size of the gradient at which a loading leaves zero."""
 
     def ridge(self, n_components: int) -> float:  # noqa: ARG002
         """Return the precision of the prior under which the loadings start."""
@@ -165,12 +165,12 @@ class Loadings(Part):
 
     @abstractmethod
     def penalty(self, loadings: Tensor) -> float:
-        """Return what the loadings take from the bound, once per pass."""
+        """Return the penalty on the loadings, which counts once per pass."""
 
     @abstractmethod
     def minibatch_ascent(self, loadings: Tensor) -> WordAscent:
-        """Return what moves the loadings by noisy gradients of batches."""
+        """Return an optimiser for the noisy gradients of batches."""
 
     @abstractmethod
     def full_ascent(self, loadings: Tensor, learning_rate: float) -> WordAscent:
-        """Return what moves the loadings by gradients of the whole corpus."""
+        """Return an optimiser for gradients of the whole corpus."""

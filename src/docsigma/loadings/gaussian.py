@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from docsigma.kernels import SoftmaxMoments
     from docsigma.loadings._base import WordGradient, WordInformation
 
-# Variance of a logit before anything is seen, of all dimensions together, at the least.
-# Without it search snippets lose 1.5 % of the bound (`benchmarks/training_settings.py`,
-# K 50), and from a dozen short texts nothing is learned.
+# Minimum prior variance of a logit, over all dimensions. Without it search snippets
+# lose 1.5 % of the bound (`benchmarks/training_settings.py`, K 50), and nothing is
+# learned from a dozen short texts.
 TOGETHER = 5.0
-# Of each dimension at the least, unless counts are weighted: it matters from K 167 on.
-# With K 300 titles lose 0.06 % without it, and Switchboard gains 0.5 %.
+# Minimum per dimension, unless counts are weighted: it matters from K 167 on. Without
+# it, with K 300, titles lose 0.06 %, and Switchboard gains 0.5 %.
 EACH = 0.03
-# Of each dimension at the start: it matters from K 51 on. With K 300 the bound of whole
-# counts is the same without it; weighted ones were not compared.
+# Minimum per dimension at the start: it matters from K 51 on. With K 300 the bound of
+# whole counts is the same without it; weighted ones were not compared.
 START = 0.1
 
 
@@ -41,32 +41,31 @@ class GaussianLoadings(Loadings):
 
     The means are the most probable loadings. The variances are the inverse of the
     curvature there (Laplace's method), :math:`1/S_{jk}^2 = 1/\tau_k^2 +
-    \sum_d x_{dj} E[w_{dk}^2]`, in which the counts stand for their expectations: rare
-    words stay wide, frequent ones become narrow. The prior's variances are learned by
+    \sum_d x_{dj} E[w_{dk}^2]`, with counts in place of their expectations: large for
+    rare words, small for frequent ones. The prior's variances are learned by
     empirical Bayes (MacKay's fixed point, :math:`\tau_k^2 = \sum_j M_{jk}^2 /
     \sum_j (1 - S_{jk}^2/\tau_k^2)`), so that a dimension that is not needed goes to
     zero, and there is no penalty to tune.
 
     Weighted counts (:class:`~docsigma.counts.TokenWeights`; any that are not whole
-    numbers) make rare words say more than they do, and the evidence with them. There
-    all dimensions share one :math:`\tau^2`: with one each, few stay in use. And the
-    fast solver trains on the expectation over T
-    (:func:`~docsigma.objective.moments_over_loadings`), at twice the cost of a pass:
-    topics are told apart better. On whole counts the perplexity would be worse.
+    numbers) overstate the evidence of rare words. So all dimensions then share one
+    :math:`\tau^2` (with one each, few stay in use), and the fast solver trains on the
+    expectation over T (:func:`~docsigma.objective.moments_over_loadings`), which takes
+    twice the time and separates topics better. On whole counts the perplexity would be
+    worse.
 
     Parameters
     ----------
     least_variance : float, default=None
-        The mean of :math:`\tau_k^2/\lambda` over the dimensions, the variance that one
-        dimension gives to a word's logit before anything is seen, is kept at this at
-        the least: as loadings and embeddings shrink together, the whole model could
-        shrink away. Only the scale is held; how the dimensions compare is learned.
-        None means a variance of 5 for all dimensions together, or 0.03 for each where
-        that is more; for weighted counts the former alone.
+        Minimum of the mean of :math:`\tau_k^2/\lambda` over the dimensions: the prior
+        variance of a word's logit per dimension. Without it, loadings and embeddings
+        could shrink together, and the model with them. The ratios between dimensions
+        are learned. None means 5 for all dimensions together, or 0.03 for each if that
+        is more; only the former for weighted counts.
     learn : bool, default=True
         Whether :math:`\tau^2` is learned.
     prior_precision : float, default=10.0
-        :math:`\lambda` of the embeddings, which decides the unit of T.
+        :math:`\lambda` of the embeddings, which sets the scale of T.
 
     Attributes
     ----------
@@ -93,7 +92,7 @@ class GaussianLoadings(Loadings):
         self.prior_precision = prior_precision
 
     def _least(self, n_components: int, whole: bool = True) -> float:
-        r"""Return the least mean of :math:`\tau^2`."""
+        r"""Return the minimum mean of :math:`\tau^2`."""
         least = self.least_variance
         if least is None:
             least = max(TOGETHER / n_components, EACH if whole else 0.0)
@@ -104,7 +103,7 @@ class GaussianLoadings(Loadings):
         return max(START * float(self.prior_precision), self._least(n_components))
 
     def shrink(self) -> float:
-        """Return 1: a word must come more often than expected by a token or so."""
+        """Return 1: a word must occur about one token more than expected."""
         return 1.0
 
     def ridge(self, n_components: int) -> float:
@@ -129,7 +128,7 @@ class GaussianLoadings(Loadings):
     def moments(
         self, points: Tensor, rows: Tensor, *, whole: bool, **options: Any
     ) -> SoftmaxMoments:
-        """Return moments at the means, or of weighted counts in expectation over T."""
+        """Return moments at the means, or, for weighted counts, expected over T."""
         if whole:
             return super().moments(points, rows, whole=whole, **options)
         variance = self._ascent.variance[: len(rows) - 1]
@@ -150,7 +149,7 @@ class GaussianLoadings(Loadings):
         return self._ascent
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what only the training needs."""
+        """Return the state without what only the training needs."""
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_ascent"}
 
@@ -171,23 +170,23 @@ class GaussianLoadings(Loadings):
         return torch.from_numpy(self.prior_variance_).to(like)
 
     def n_effective(self, components: NDArray[Any], log_unigram: NDArray[Any]) -> int:
-        """Count the dimensions (rows of `components`) that are in use."""
+        """Return the number of rows of `components` that are in use."""
         unigram = np.exp(log_unigram - log_unigram.max())
         unigram /= unigram.sum()
         away = components - (components @ unigram)[:, None]
         added = (away**2 @ unigram) * self.second_moment_
-        # At least a twentieth of what the foremost dimension adds to the logits.
+        # At least a twentieth of what the strongest dimension adds to the logits.
         return int((added > 0.05 * added.max()).sum())
 
     def turn(self, squares: NDArray[Any]) -> None:
-        """Follow loadings to other axes, given by their squares (K, K) as columns."""
+        """Change to other axes, the columns of a matrix (K, K) with these squares."""
         self.prior_variance_ = self.prior_variance_ @ squares
         self.second_moment_ = self.second_moment_ @ squares
 
     def learn_prior(
         self, mean: Tensor, variance: Tensor, step: float, whole: bool = True
     ) -> Tensor:
-        r"""Move :math:`\tau^2` towards what the loadings say; return it.
+        r"""Move :math:`\tau^2` towards its fixed point, and return it.
 
         Dimensions share one if the counts are not whole numbers.
         """
@@ -198,7 +197,7 @@ class GaussianLoadings(Loadings):
         k, squares = mean.shape[1], mean.square().sum(dim=0)
         if not whole:
             known, squares = (t.mean().expand_as(t) for t in (known, squares))
-        # One word more, of the variance at the start: where none is known at all, the
+        # One more word, with the initial variance: if nothing is known of any word, the
         # quotient would be 0 / 0.
         found = (squares + self._start(k)) / (known + 1)
         found = torch.lerp(before, found, step)

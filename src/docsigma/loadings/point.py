@@ -30,11 +30,11 @@ class PointLoadings(Loadings):
         return float(self.l1)
 
     def penalty(self, loadings: Tensor) -> float:
-        """Return what the penalties take from the bound, once per pass."""
+        """Return the sum of both penalties."""
         return objective.penalty(loadings, float(self.l1), float(self.l2))
 
     def minibatch_ascent(self, loadings: Tensor) -> _ProximalAscent:
-        """Return proximal Adam, which gives exact zeros under noise."""
+        """Return proximal Adam, which yields exact zeros in spite of noise."""
         optimizer = ProximalAdam(loadings, l1=float(self.l1), l2=float(self.l2))
         return _ProximalAscent(optimizer)
 

@@ -1,4 +1,4 @@
-"""Models that turn counts into embeddings: thin scikit-learn estimators."""
+"""Models that turn word counts into embeddings: thin scikit-learn estimators."""
 
 from __future__ import annotations
 

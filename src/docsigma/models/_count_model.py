@@ -1,4 +1,4 @@
-"""What every model of word counts has in common, whatever it learns."""
+"""The base class of all models of word counts."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 
     CountsLike = ArrayLike | sp.csr_matrix | Counts
 
-# Digests of models, and the loadings they are of: training makes new loadings.
+# Digests of models with the loadings they belong to: training makes new loadings.
 _DIGESTS: WeakKeyDictionary[Any, tuple[Any, str]] = WeakKeyDictionary()
 
 
 class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A transformer from word counts to embeddings that knows its words.
+    """A transformer from word counts to embeddings, with an optional vocabulary.
 
-    A subclass has the parameter ``output``, gives ``components_`` in ``fit``, and
+    A subclass has the parameter ``output``, sets ``components_`` in ``fit``, and
     defines :meth:`posterior`.
     """
 
@@ -69,7 +69,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     converged_: bool
     seed_: int
     vocabulary_: Vocabulary | None
-    # Sizes of the training corpus, and its name where it is known.
+    # Sizes of the training corpus, and its name if known.
     trained_on_: dict[str, Any]
 
     def __sklearn_tags__(self) -> Any:
@@ -81,12 +81,12 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @property
     def gives_points(self) -> bool:
-        """Whether documents become points, without uncertainty, and no Gaussians."""
+        """Whether documents become points without uncertainty, not Gaussians."""
         return False
 
     @property
     def digest(self) -> str:
-        """Which model this is: a checksum of all that was learned, but not the words.
+        """Checksum of all that was learned, without the vocabulary.
 
         Posteriors carry it, so that those of two models are not mixed up.
         """
@@ -106,10 +106,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         raise NotImplementedError
 
     def transform(self, X: CountsLike) -> NDArray[Any]:
-        """Embed documents, given by their word counts.
-
-        A row of the result holds K means, or K means and K variances (see `output`).
-        """
+        """Return the embeddings: K means, or K means and variances (see `output`)."""
         if self.output == "mean":
             return self._means(X)
         q = self.posterior(X)
@@ -121,7 +118,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def set_vocabulary(
         self, words: Vocabulary | CountVectorizer | Sequence[str]
     ) -> Self:
-        """Attach the words, so that they travel with the model.
+        """Attach the words, which are then saved with the model.
 
         Parameters
         ----------
@@ -148,7 +145,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the model to a folder: safetensors, JSON, and a README for people."""
+        """Write the model to a folder: safetensors, JSON and a README."""
         from docsigma.models.card import model_card
 
         check_is_fitted(self)
@@ -160,11 +157,11 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return cls._unpack(read_model(folder, cls.__name__), folder)
 
     def _learned_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all that was learned, but the words."""
+        """Return all that was learned, without the vocabulary."""
         return _storage.learned_arrays(self)
 
     def _pack(self) -> StoredModel:
-        """Return all that a folder must hold."""
+        """Return the model as it is saved."""
         return _storage.pack(self)
 
     @classmethod
@@ -173,7 +170,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return _storage.unpack(cls, stored, folder)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
-        """Names of the columns of :meth:`transform`."""
+        """Return the names of the columns of :meth:`transform`."""
         names: NDArray[Any] = super().get_feature_names_out(input_features)
         if self.output == "mean":
             return names
@@ -185,10 +182,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return int(self.components_.shape[0])
 
     def _begin(self, X: CountsLike, n_ranks: int = 1) -> tuple[Counts, int]:
-        """Return the counts to train on, and the seed of the training.
-
-        So many processes share the documents.
-        """
+        """Return the counts to train on, in `n_ranks` processes, and the seed."""
         counts = self._check_counts(X, reset=True)
         if not counts.n_tokens.sum() > 0:
             raise InputError(
@@ -202,29 +196,29 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return counts, int(state.randint(np.iinfo(np.int32).max))
 
     def _note_training(self, counts: Counts) -> None:
-        """Add documents to what the model was trained on."""
+        """Add the sizes of `counts` to those of the training corpus."""
         more = {"n_documents": len(counts), "n_tokens": int(counts.n_tokens.sum())}
         known = self.trained_on_
-        more = {name: n + known.get(name, 0) for name, n in more.items()}
-        self.trained_on_ = {**known, **more}
+        # A new dictionary: copies of the model share the old one.
+        self.trained_on_ = known | {k: n + known.get(k, 0) for k, n in more.items()}
 
     def _check_size(self, n_documents: int, n_features: int, n_ranks: int) -> None:
-        """Refuse more components than memory holds; warn of more than documents."""
+        """Refuse more components than fit in memory; warn if they exceed documents."""
         k = self.n_components
-        # Words with both moments of their optimiser, and documents' means and spreads.
+        # Loadings with both moments of their optimiser; means and spreads of documents.
         numbers = 3 * n_features * k + 2 * -(-n_documents // n_ranks) * k
         what = f"`n_components`={k} for {n_documents} documents and {n_features} words"
         check_memory(4 * numbers, choose_device(self.device), what)
         if k > n_documents:
             warnings.warn(
                 f"`n_components`={k} is more than the {n_documents} documents: fewer "
-                "say as much",
+                "hold as much information",
                 UserWarning,
                 stacklevel=4,
             )
 
     def _empty(self, like: Counts | NDArray[Any]) -> torch.Tensor:
-        """Return an empty tensor of the dtype and the device to train in."""
+        """Return an empty tensor with the dtype and the device of the training."""
         dtype = torch.float64 if like.dtype == np.float64 else torch.float32
         return torch.empty(0, dtype=dtype, device=choose_device(self.device))
 
@@ -235,7 +229,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         callback: Callable[[TrainingPass], object] | None,
         save: Callable[[Trainer], None] | None = None,
     ) -> None:
-        """Train to the end, under a progress bar; `save` is called after each pass."""
+        """Train with a progress bar; `save` is called after each pass."""
 
         def after(_: Trainer) -> bool:
             epoch, rate = trainer.history[-1], bar.format_dict["rate"] or 0.0
@@ -257,7 +251,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             self.converged_ = trainer.run(max_iter, self.tol, after)
 
     def _adopt(self, trainer: Trainer) -> Self:
-        """Make what a training has come to the fitted state."""
+        """Set the fitted attributes from a training."""
         columns, bias = trainer.fitted()
         self._set_columns(columns)
         self.log_unigram_ = bias.cpu().numpy().copy()
@@ -286,7 +280,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return TrainingPass(trainer.epoch, trainer.rows, snapshot)
 
     def _prepare_snapshot(self, model: CountModel) -> None:
-        """Hand on what a fitted copy needs besides parameters and words."""
+        """Copy what `model` needs besides parameters and words."""
 
     def _tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return T and m on the device."""

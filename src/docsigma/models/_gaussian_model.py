@@ -1,4 +1,4 @@
-"""What models share whose documents are Gaussians: evidence, perplexity, score."""
+"""Models whose documents are Gaussians: evidence, perplexity and score."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 class GaussianModel(CountModel):
-    """A model with ``softmax(m + T w)`` for words and a Gaussian for each document.
+    """A model with word probabilities ``softmax(m + T w)`` and Gaussian documents.
 
-    A subclass says how documents are inferred, and under what model.
+    A subclass defines the model, and how documents are inferred under it.
     """
 
-    # Draws of a bound where none are asked for: those of the model's authors.
+    # Default number of draws of a bound: that of the model's authors.
     evidence_draws: ClassVar[int] = 32
 
     def _model(self) -> Model:
@@ -45,7 +45,7 @@ class GaussianModel(CountModel):
         raise NotImplementedError
 
     def _arithmetic(self) -> contextlib.AbstractContextManager[Any]:
-        """Return the setting in which products are made."""
+        """Return a context that sets how products round."""
         return contextlib.nullcontext()
 
     def perplexity(
@@ -56,7 +56,7 @@ class GaussianModel(CountModel):
         n_draws: int | None = None,
         posterior: GaussianPosterior | None = None,
     ) -> Perplexity:
-        """Perplexity of documents, with its standard error and reference lines.
+        """Return the perplexity, with its standard error and reference lines.
 
         Parameters
         ----------
@@ -67,11 +67,11 @@ class GaussianModel(CountModel):
             :func:`docsigma.marginal_likelihood.estimate_marginal_likelihood`. The
             default is a bound.
         n_draws : int or None, default=None
-            Draws per document; None means those of the model's authors, 32 for
+            Draws per document; None means as many as the model's authors used, 32 for
             BayesianSMM and 20 for NVDM.
         posterior : GaussianPosterior, default=None
-            What :meth:`posterior` gave for X, to save inferring it again; any other
-            Gaussians, whatever their covariances, give a bound too.
+            Result of :meth:`posterior` for X, which saves inferring it again. Any
+            other Gaussians give a bound too.
 
         Returns
         -------
@@ -80,8 +80,8 @@ class GaussianModel(CountModel):
         check_is_fitted(self)
         if posterior is None and self.gives_points:
             raise InputError(
-                f"{type(self).__name__} gives points here, no Gaussians, and so has no "
-                "perplexity unless `posterior` is given"
+                f"{type(self).__name__} gives points here, not Gaussians, and so "
+                "has no perplexity unless `posterior` is given"
             )
         n_draws = self.evidence_draws if n_draws is None else n_draws
         counts = self._check_counts(X, reset=False)
@@ -95,7 +95,7 @@ class GaussianModel(CountModel):
         )
 
     def score(self, X: CountsLike, y: object = None) -> float:  # noqa: ARG002
-        """Bound on the log evidence per token: higher is better, for grid searches."""
+        """Return the bound on the log evidence per token: higher is better."""
         check_is_fitted(self)
         counts = self._check_counts(X, reset=False)
         evidence = self._evidence(counts, "monte_carlo", self.evidence_draws, None)
@@ -144,7 +144,7 @@ class GaussianModel(CountModel):
 def _gaussians(
     posterior: GaussianPosterior, rows: slice, like: torch.Tensor
 ) -> Gaussians:
-    """Return some of what a user gave as tensors."""
+    """Return some rows of a posterior as tensors."""
     some = posterior[rows]
     mean = torch.from_numpy(some.mean.copy()).to(like)
     if some.covariance is None:

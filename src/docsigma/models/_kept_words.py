@@ -1,4 +1,4 @@
-"""What inference makes of a model's words, kept between calls."""
+"""What inference computes from a model's words, cached between calls."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 class KeptWords:
-    """What inference made of a model's words, while these are the same."""
+    """Cache of the evaluator of a model, valid while its words are the same."""
 
     _kept: tuple[tuple[Any, ...], Evaluator] | None = None
 
     def find(self, model: SubspaceModel, family: CovarianceFamily) -> Evaluator | None:
-        """Return it, rebuilt if the model has changed; None for other families."""
+        """Return the evaluator, rebuilt after a change; None for other families."""
         if family is not model.parts_.covariance:
             return None
         key, kept = (model.components_, family, model.device), self._kept
         if kept is None or any(a is not b for a, b in zip(key, kept[0], strict=True)):
-            # At once, so that no other thread finds one without the other.
+            # Set together, so that no other thread finds one without the other.
             kept = key, Evaluator(model._model(), family, NewtonSettings())
             self._kept = kept
         return kept[1]

@@ -1,4 +1,4 @@
-"""A fitted SubspaceModel on disk, and a training under way."""
+"""Fitted models and checkpoints on disk."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 Model = TypeVar("Model", bound="SubspaceModel")
-# Parameters that may differ between a run and the run that goes on from it.
+# Parameters that may differ between a run and the run that resumes it.
 FREE = {"max_iter", "tol", "verbose", "device", "output", "random_state"}
 FREE |= {"inference_max_iter", "inference_tol", "rounding"}
 ARRAYS = ("components_", "log_unigram_", "training_log_unigram_")
@@ -44,13 +44,13 @@ SCALARS = ("n_features_in_", "n_iter_", "converged_", "seed_", "history_")
 def _parameters(model: SubspaceModel) -> dict[str, Any]:
     parameters: dict[str, Any] = model.get_params(deep=False)
     if not isinstance(parameters["random_state"], (int, np.integer)):
-        # A RandomState cannot be written; the seed drawn from it is kept beside.
+        # A RandomState cannot be written; the seed drawn from it is saved instead.
         parameters["random_state"] = None
     return {name: _plain(name, value) for name, value in parameters.items()}
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return a value as JSON has it."""
+    """Return a value that JSON can hold."""
     if isinstance(value, Part):
         own = {k: _plain(k, v) for k, v in value.get_params(deep=False).items()}
         return {"kind": kind_name(name, value), "parameters": own}
@@ -60,7 +60,7 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _parameter(name: str, value: Any, config: Path) -> Any:
-    """Turn a value of :func:`_plain` back; a part's class comes from the registry."""
+    """Invert :func:`_plain`; a part's class comes from the registry."""
     if name not in KINDS or not isinstance(value, (dict, str)) or value == "auto":
         return value
     kind = str(value if isinstance(value, str) else value.get("kind"))
@@ -75,7 +75,7 @@ def _parameter(name: str, value: Any, config: Path) -> Any:
 
 
 def learned_arrays(model: SubspaceModel) -> dict[str, NDArray[Any]]:
-    """Return all that a fitted model has learned, but its words."""
+    """Return all that a fitted model has learned, without its vocabulary."""
     arrays = {name: getattr(model, name) for name in ARRAYS}
     parts = getattr(model, "parts_", None)
     if parts is not None:
@@ -86,7 +86,7 @@ def learned_arrays(model: SubspaceModel) -> dict[str, NDArray[Any]]:
 
 
 def pack(model: SubspaceModel) -> StoredModel:
-    """Turn a fitted model into what can be written."""
+    """Return a fitted model as it is saved."""
     fitted = {name: getattr(model, name) for name in SCALARS}
     names = getattr(model, "feature_names_in_", None)
     fitted["feature_names_in_"] = None if names is None else list(names)
@@ -106,7 +106,7 @@ def pack(model: SubspaceModel) -> StoredModel:
 def unpack(
     cls: type[Model], stored: StoredModel, folder: str | os.PathLike[str]
 ) -> Model:
-    """Put together what :func:`pack` took apart; `folder` is for error messages."""
+    """Invert :func:`pack`; `folder` is for error messages."""
     config = Path(folder) / "config.json"
     try:
         parameters = stored.config["parameters"].items()
@@ -141,9 +141,9 @@ def unpack(
 class CheckpointFile:
     """The checkpoint of one training, with its parameters and its counts' digest.
 
-    Where several processes train, each writes the rows of its documents to a file of
-    its own, named by the pass; then the first writes the checkpoint, which says how
-    many such files belong to it, and removes those of the last one.
+    If several processes train, each writes the rows of its documents to its own file,
+    named by the pass; then the first writes the checkpoint, with the number of such
+    files, and removes those of the previous one.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class CheckpointFile:
         ranks.wait()
 
     def _shard(self, n_passes: int, ranks: Ranks) -> Path:
-        """Return the file with the rows of one process's documents."""
+        """Return the path of the file with the rows of one process."""
         own = f"pass{n_passes}.{ranks.rank}-of-{ranks.size}"
         return self.path.with_name(f"{self.path.stem}.{own}{self.path.suffix}")
 
@@ -204,15 +204,15 @@ class CheckpointFile:
         arrays |= found
 
     def restore(self, trainer: Trainer) -> None:
-        """Restore the state in the file, if it is of this training.
+        """Restore the state in the file, if it belongs to this training.
 
-        What a killed run left of its last, unfinished checkpoint is removed.
+        Remains of an unfinished checkpoint of a killed run are removed.
         """
         config, arrays = read_checkpoint(self.path)
         if config["counts"] != self._digest:
             raise InputError(
                 f"{self.path} was written for other documents than those given, or for "
-                "the same on disk where these are in memory, or the other way round"
+                "the same ones on disk where these are in memory, or vice versa"
             )
         # The fast solver plans its learning rates for the number of passes.
         fast = self._parameters["solver"] == "fast"
@@ -236,9 +236,9 @@ class CheckpointFile:
 
 
 def remove_shards(path: Path, keep: tuple[int, int] = (0, 0)) -> None:
-    """Remove the files that processes wrote beside a checkpoint.
+    """Remove the per-process files of a checkpoint.
 
-    Those of as many passes and processes as `keep` says stay.
+    Those whose numbers of passes and processes are `keep` stay.
     """
     stem, suffix = re.escape(path.stem), re.escape(path.suffix)
     name = rf"\.?{stem}\.pass(\d+)\.\d+-of-(\d+)(\.[0-9a-f]{{8}}\.tmp)?{suffix}"

@@ -1,4 +1,4 @@
-"""What the subspace models share: parameters in common, and how they are fitted."""
+"""What the subspace models share: common parameters, and how they are fitted."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ if TYPE_CHECKING:
     from docsigma.trainers import Trainer
 
 
-# By model, for those that were asked to keep their words.
+# Of the models whose `keep_words` was called.
 _KEPT: WeakKeyDictionary[SubspaceModel, KeptWords] = WeakKeyDictionary()
 
 
 class SubspaceModel(CountModel):
     """A model with word loadings T and log uni-gram m, trained by either solver.
 
-    A subclass says what parts it has, and has the parameters named here.
+    A subclass defines its parts, and has the parameters named here.
     """
 
     # How the minibatch trainer steps.
@@ -104,23 +104,23 @@ class SubspaceModel(CountModel):
 
     @property
     def n_passes(self) -> int:
-        """Passes over the corpus at the most: `max_iter`, or the solver's own."""
-        own = getattr(self, "_planned", self.minibatch_settings.passes)
-        fast = self.solver == "fast"
-        return self.max_iter or (own if fast else Algorithm1Settings().passes)
+        """Maximum number of passes: `max_iter`, or the solver's default."""
+        if self.solver == "paper":
+            return self.max_iter or Algorithm1Settings().passes
+        planned: int = getattr(self, "_planned", self.minibatch_settings.passes)
+        return self.max_iter or planned
 
     @property
     def gives_points(self) -> bool:
-        """Whether documents become points, without uncertainty, and no Gaussians."""
+        """Whether documents become points without uncertainty, not Gaussians."""
         check_is_fitted(self)
-        family = self.parts_.covariance
-        return family.constant(1, self.n_components, 1.0, torch.empty(0)).is_point
+        return self.parts_.covariance.is_point
 
     def _arithmetic(self) -> contextlib.AbstractContextManager[Any]:
         return use_rounding(self.rounding)
 
     def _parts(self) -> Parts:
-        """Make the parts that the parameters describe."""
+        """Return the parts that the parameters describe."""
         raise NotImplementedError
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -146,21 +146,21 @@ class SubspaceModel(CountModel):
         callback : callable, default=None
             Called after each pass with a
             :class:`~docsigma.models.training_pass.TrainingPass`: its number, the
-            history, and a way to have the model as it is then. A true answer ends
-            the training early.
+            history, and a function that returns the model so far. A true result
+            ends the training early.
         checkpoint : path, default=None
-            File that takes a checkpoint every `checkpoint_every` passes and at the
-            end, for `resume`.
+            File to which a checkpoint is written every `checkpoint_every` passes and
+            at the end, for `resume`.
         checkpoint_every : int, default=None
             Passes between two checkpoints; None means 50, or 1 for ``"fast"``.
         resume : bool, default=False
-            Go on from `checkpoint`. On a CPU the result is bit for bit that of an
-            uninterrupted run, by the same number of processes.
+            Continue from `checkpoint`. On a CPU the result is bit for bit that of an
+            uninterrupted run with the same number of processes.
         ranks : Ranks, default=None
             The processes that fit this model together, from ``Ranks.join()``; all of
             them call ``fit`` with the same counts, and get the same model. Each keeps
-            the posteriors of its own documents, those of counts on disk in a file
-            beside `checkpoint`. None means this process alone.
+            the posteriors of its own documents (for counts on disk, in a file next to
+            `checkpoint`). None means this process alone.
 
         Returns
         -------
@@ -194,7 +194,7 @@ class SubspaceModel(CountModel):
             if resume:
                 store.restore(trainer)
         elif resume:
-            raise InputError("`resume` needs a `checkpoint` file to go on from")
+            raise InputError("`resume` needs a `checkpoint` file to continue from")
 
         def save(trainer: Trainer) -> None:
             if store is not None and trainer.epoch % every == 0:
@@ -209,18 +209,18 @@ class SubspaceModel(CountModel):
         return self
 
     def _check_learned(self) -> None:
-        """Warn where embeddings say nothing: the model is the uni-gram."""
+        """Warn if the embeddings carry no information: the model is the uni-gram."""
         last = self.history_[-1]["kl"] if self.history_ else 0.0
-        # After a few passes that the caller set there may be more to come.
+        # After a few passes set by the caller, the model may still learn.
         ended = self.max_iter is None or self.converged_
         # A hundredth of a nat per document is nothing.
         if self.gives_points or not last < 0.01 or not ended:
             return
         warnings.warn(
             "nothing was learned beyond how frequent words are: embeddings of the "
-            f"documents differ from the prior by {last:.2g} nats on the average. More "
+            f"documents differ from the prior by {last:.2g} nats on average. More "
             f"documents or fewer components than {self.n_components} may help, or "
-            "a small penalty in place of the learned prior, as l1=0.03",
+            "a small penalty such as l1=0.03 in place of the learned prior",
             UserWarning,
             stacklevel=2,
         )
@@ -228,7 +228,7 @@ class SubspaceModel(CountModel):
     def _trainer(
         self, counts: Counts, seed: int, ranks: Ranks, scratch: Path | None
     ) -> Trainer:
-        """Make the trainer of the solver, if it can move the model's posteriors."""
+        """Return the solver's trainer, if it supports the model's covariances."""
         like = self._empty(counts)
         parts, k = self.parts_, self.n_components
         if self.solver == "fast":
@@ -259,7 +259,7 @@ class SubspaceModel(CountModel):
         source = generator(seed, Stream.LOADINGS)
         start = standard_normals((counts.shape[1], k), source, like) * self.init_scale
         return Algorithm1Trainer(
-            # It moves all posteriors in every step, and so holds all documents.
+            # Every step moves all posteriors, so all documents are in memory.
             CountTensor(counts[:], like),
             posterior,
             parts,
@@ -310,18 +310,18 @@ class SubspaceModel(CountModel):
         if missed:
             warnings.warn(
                 f"{missed} of {counts.shape[0]} documents did not converge in "
-                f"{self.inference_max_iter} passes, so that their embeddings are less "
-                "exact: a larger `inference_max_iter` gives them more",
+                f"{self.inference_max_iter} passes, so their embeddings are less "
+                "exact: a larger `inference_max_iter` allows more passes",
                 ConvergenceWarning,
                 stacklevel=2,
             )
         return found.posterior
 
     def keep_words(self) -> Self:
-        """Keep what inference makes of the words, for many calls of a few documents.
+        """Cache what inference needs of the words, for many calls with few documents.
 
-        It takes the memory of three copies of the loadings or so, and is rebuilt
-        after the model has been trained further. Threads may then embed at once.
+        The cache takes about as much memory as three copies of the loadings, and is
+        rebuilt after further training. Several threads may use it at the same time.
 
         Returns
         -------
@@ -335,7 +335,7 @@ class SubspaceModel(CountModel):
     def _embed(
         self, X: CountsLike, family: CovarianceFamily | None = None
     ) -> list[Any]:
-        """Return the arrays of the posteriors, a block of documents at a time."""
+        """Return the arrays of the posteriors and the tokens per block of documents."""
         check_is_fitted(self)
         counts = self._check_counts(X, reset=False)
         found = []
@@ -356,18 +356,17 @@ class SubspaceModel(CountModel):
     ) -> GaussianPosterior:
         """Infer the Gaussian of each document.
 
-        A document's Gaussian depends on the document and the model only. A document
-        with no known word gets the prior.
+        It depends only on the document and the model. A document with no known word
+        gets the prior.
 
         Parameters
         ----------
         X : array, sparse matrix or Counts of shape (n_documents, n_features)
             Word counts.
         covariance : {"diagonal", "full"} or CovarianceFamily, default=None
-            Which covariances the Gaussians may have, whatever the model was trained
-            with; None means the model's own. The bound of ``"full"`` is nearly the
-            evidence; with 100 components it takes 13 times as long as ``"diagonal"``,
-            and K^2 numbers per document.
+            Form of the covariances; None means that of the training. The bound of
+            ``"full"`` is nearly the evidence; with 100 components it takes 13 times as
+            long as ``"diagonal"``, and K^2 numbers per document.
 
         Returns
         -------
@@ -382,8 +381,8 @@ class SubspaceModel(CountModel):
         assert isinstance(family, CovarianceFamily)
         if family.is_point:
             raise InputError(
-                f"{type(self).__name__} gives points, no Gaussians: transform, or "
-                "BayesianSMM"
+                f"{type(self).__name__} gives points, not Gaussians: use "
+                "`transform`, or BayesianSMM"
             )
         carried: dict[str, Any] = {
             "prior": self.parts_.prior.gaussian(k),

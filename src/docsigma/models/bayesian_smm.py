@@ -51,26 +51,25 @@ class BayesianSMM(SubspaceModel, GaussianModel):
     n_components : int, default=100
         Size K of an embedding.
     prior_precision : float, default=10.0
-        :math:`\lambda` of the prior. It sets the scale of the embeddings. For a
-        prior given by name; an object has its own.
+        :math:`\lambda` of a prior given by name (an object has its own). It sets the
+        scale of the embeddings.
     l1 : float, default=None
-        Weight :math:`\omega` of the absolute values of T, for ``loadings="point"``.
-        Gives exact zeros; 0 means no penalty, and a weight that is high enough gives
-        T = 0, the uni-gram model. None means 1, the paper's.
+        Weight :math:`\omega` of the absolute values of T, for ``loadings="point"``:
+        the higher, the more loadings are exactly zero. 0 means no penalty; None means
+        1, as in the paper.
     l2 : float, default=0.0
         Weight of half the squares of T, for ``loadings="point"``.
     likelihood : {"multinomial", "polya"} or Likelihood, default="multinomial"
-        How counts come about, given the probabilities of the words. ``"polya"`` knows
-        that a word that came once is likely to come again.
+        Distribution of the counts given the probabilities of the words. ``"polya"``
+        models burstiness: a word that occurred once is likely to occur again.
     prior : {"isotropic", "diagonal", "full"} or Prior, default="isotropic"
-        What an embedding is before a word is read. ``"isotropic"`` is
-        ``IsotropicPrior(precision=prior_precision)``; the others learn the variance of
-        each dimension, or a mean and a covariance, from the documents.
+        Distribution of the embeddings before any word is read. ``"isotropic"`` is
+        ``IsotropicPrior(precision=prior_precision)``; ``"diagonal"`` learns the
+        variance of each dimension, ``"full"`` a mean and a covariance matrix.
     covariance : {"diagonal", "full", "point"} or CovarianceFamily
-        Which covariances a document's Gaussian may have; the default is
-        ``"diagonal"``. Training with ``"full"`` is for few components; with many,
-        :meth:`posterior` gives them after a diagonal training.
-        ``"point"`` has none.
+        Form of the documents' covariances; the default is ``"diagonal"``. Train with
+        ``"full"`` for few components only; with many, :meth:`posterior` infers full
+        covariances after a diagonal training. ``"point"`` has none.
     loadings : {"auto", "gaussian", "point"} or Loadings, default="auto"
         What is learned of T. ``"gaussian"`` is a mean and a variance per word and
         dimension under a prior that is learned, with nothing to tune; ``"point"`` is
@@ -79,59 +78,56 @@ class BayesianSMM(SubspaceModel, GaussianModel):
     learn_log_unigram : bool, default=True
         Whether m is learned; otherwise it stays the corpus's log uni-gram.
     solver : {"fast", "paper"}, default="fast"
-        Both maximise the same objective. ``"fast"`` goes in minibatches with Newton
-        steps on the posteriors and needs some ten passes; ``"paper"`` is
+        Both maximise the same objective. ``"fast"`` trains in minibatches with Newton
+        steps on the posteriors and needs about ten passes; ``"paper"`` is
         Algorithm 1 as printed: passes over the whole corpus, Adam on the posteriors,
-        orthant-wise Adam on T, and needs several hundred.
+        orthant-wise Adam on T. It needs several hundred passes.
     max_iter : int or None, default=None
-        Passes over the corpus at the most; None means 1000 for ``"paper"`` and 11 for
-        ``"fast"``, whose learning rate falls over as many, or more on less than ten
-        thousand documents or with more than 100 components.
+        Maximum number of passes over the corpus. None means 1000 for ``"paper"``; for
+        ``"fast"``, whose learning rate falls over all passes, 11, or more with fewer
+        than ten thousand documents or more than 100 components.
     tol : float, default=1e-6
         Training ends when the bound, averaged over fifty passes (a fifth of them for
         ``"fast"``), grows by less than `tol` of itself per pass. ``"paper"`` does not
-        end before 100 passes, nor while the KL still grows by a per cent; ``"fast"``
-        not in its first half. 0 means that only `max_iter` ends it.
+        end before 100 passes, nor while the KL still grows by one per cent; ``"fast"``
+        does not end in its first half. 0 means that only `max_iter` ends it.
     learning_rate : float or None, default=None
-        Adam's step size at the start. None means 0.04 for ``"fast"``, less
-        beyond 100 components, and 0.01 for ``"paper"``, which uses it for the
-        posteriors too.
+        Initial step size of Adam. None means 0.04 for ``"fast"``, less beyond 100
+        components, and 0.01 for ``"paper"``, which uses it for the posteriors too.
     batch_size : int, default=1024
-        Documents in a minibatch of ``"fast"``; a small corpus has smaller ones, ten
-        to a pass.
+        Documents per minibatch of ``"fast"``; fewer if the corpus has less than ten
+        minibatches.
     n_draws : int, default=1
-        Draws R per document and pass, in training by ``"paper"``.
+        Draws R per document and pass of ``"paper"``.
     init_variance : float, default=0.1
-        Variance at which the posteriors of ``"paper"`` start.
+        Initial variance of the posteriors of ``"paper"``.
     init_scale : float, default=0.001
-        Standard deviation of the normals at which T starts; ``"fast"`` adds them to
-        its start.
+        Standard deviation of the initial T; ``"fast"`` adds such noise to its start.
     inference_max_iter : int, default=200
-        Passes over the words that a document needs at the most in :meth:`posterior`.
+        Maximum number of passes over the words per document in :meth:`posterior`.
     inference_tol : float, default=0.04
-        A document is done when its mean would move by less than this part of its
-        standard deviation, and its variance by less than this part of itself.
+        A document has converged when its mean would move by less than this fraction of
+        its standard deviation, and its variance by less than this fraction of itself.
     rounding : {"tf32", "float32"}, default="tf32"
-        What a GPU rounds the operands of products to; sums are float32. The fused
-        kernels need ``"tf32"``. A CPU always has float32 or float64.
+        Rounding of the operands of products on a GPU; sums are float32. The fused
+        kernels need ``"tf32"``. A CPU always uses float32 or float64.
     output : {"mean", "mean_variance"}, default="mean"
-        What :meth:`transform` gives: K means, or K means and K variances.
+        Result of :meth:`transform`: K means, or K means and K variances.
     device : str, default="auto"
-        ``"cpu"``, ``"cuda"``, any torch device, or ``"auto"``: the GPU if there is
-        one.
+        Any torch device, or ``"auto"``: the GPU if there is one.
     random_state : int, RandomState instance or None, default=None
-        Decides the start of T and all noise; an int gives the same result each time.
+        Seeds the start of T and all noise; an int makes the result reproducible.
     verbose : bool, default=False
-        Whether a progress bar is shown.
+        Whether to show a progress bar.
 
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
         T, transposed.
     components_variance_ : array of shape (n_components, n_features) or None
-        Variances of T, transposed, where `loadings` has them.
+        Variances of T, transposed, if `loadings` has them.
     n_effective_components_ : int
-        Dimensions that are in use: the others were not needed.
+        Number of components in use; the rest were not needed.
     log_unigram_ : array of shape (n_features,)
         m.
     training_log_unigram_ : array of shape (n_features,)
@@ -147,15 +143,15 @@ class BayesianSMM(SubspaceModel, GaussianModel):
     seed_ : int
         The seed drawn from `random_state`.
     vocabulary_ : Vocabulary or None
-        The words, if :meth:`set_vocabulary` was called.
+        Set by :meth:`set_vocabulary`.
     n_features_in_ : int
         Size V of the vocabulary.
 
     Notes
     -----
     Arithmetic is float32, unless the counts given to :meth:`fit` are float64. The
-    bound is accumulated in float64. Counts may be sparse and stay so. Fractions are
-    taken as weighted counts.
+    bound is accumulated in float64. Sparse counts stay sparse. Fractions are treated
+    as weighted counts.
 
     References
     ----------
@@ -180,7 +176,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         "n_draws": [Interval(Integral, 1, None, closed="left")],
         "init_variance": [Interval(Real, 0, None, closed="neither")],
         "output": [StrOptions({"mean", "mean_variance"})],
-        # Names are looked up when used: a kind may be registered later.
+        # Names are checked when used: a kind may be registered later.
         "likelihood": [str, Likelihood],
         "prior": [str, Prior],
         "covariance": [str, CovarianceFamily],
@@ -242,7 +238,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
 
     @classmethod
     def paper(cls, n_components: int = 100, **parameters: Any) -> BayesianSMM:
-        """Return the model as the paper has it: point loadings, l1 1, Algorithm 1.
+        """Return the model of the paper: point loadings, l1 of 1, Algorithm 1.
 
         Examples
         --------
@@ -250,23 +246,22 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         BayesianSMM(l1=1.0, loadings='point', max_iter=300, n_components=50,
                     solver='paper')
         """
-        own = {"loadings": "point", "l1": 1.0, "solver": "paper"}
-        return cls(n_components, **{**own, **parameters})
+        settings = {"loadings": "point", "l1": 1.0, "solver": "paper", **parameters}
+        return cls(n_components, **settings)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: CountsLike, y: object = None) -> Self:  # noqa: ARG002
-        """Learn from documents that come once, as in a stream.
+        """Learn from a stream of documents, each seen once.
 
         Each call makes one pass over its documents in minibatches: their posteriors
-        are inferred, then T and m take a step. What earlier calls taught stays, and
-        steps get shorter. :meth:`fit`, which sees documents many times, learns more
-        from the same ones.
+        are inferred, then T and m take a step. Steps get shorter from call to call.
+        :meth:`fit`, which sees documents many times, learns more from the same ones.
 
         Parameters
         ----------
         X : array, sparse matrix or Counts of shape (n_documents, n_features)
-            Word counts; the first call should have at least some thousand documents,
-            for training starts from them.
+            Word counts. Training starts from those of the first call, which should
+            have at least some thousand documents.
         y : ignored
             For scikit-learn.
 
@@ -319,19 +314,13 @@ class BayesianSMM(SubspaceModel, GaussianModel):
     def principal_axes(self) -> BayesianSMM:
         r"""Return the same model in the axes that suit diagonal covariances best.
 
-        The prior is the same in all directions, so :math:`T` may be turned, and
-        embeddings with it, without changing what documents are probable. In the
-        axes of this method, the dimensions of a word's row of :math:`T` are
-        uncorrelated under the uni-gram: there the true posterior of a short
-        document is nearly diagonal, and the bound is tighter. Dimensions come in
-        the order of their variance, the greatest first. The price is sparsity:
-        only words without any loading keep their zeros. Of words that have variances,
+        The prior is isotropic, so rotating :math:`T` and the embeddings does not
+        change the probability of any document. In the axes of this method, the
+        components of :math:`T` are uncorrelated under the uni-gram: there the true
+        posterior of a short document is nearly diagonal, and the bound is tighter.
+        Components are sorted by their variance, largest first. The price is sparsity:
+        only words without any loading keep their zeros. Of the variances of words,
         those along the new axes are kept.
-
-        Returns
-        -------
-        BayesianSMM
-            A fitted copy; this model stays as it is.
 
         Examples
         --------
@@ -356,21 +345,21 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         )
         tensors = self.parts_.prior.tensors(self.n_components, loadings)
         axes = LoadingsBasis(loadings, bias, tensors).vectors.flip(1)
-        # An axis and its opposite serve alike: the largest part decides.
+        # An axis and its opposite are equivalent: the largest entry becomes positive.
         largest = axes.abs().argmax(dim=0, keepdim=True)
         axes = axes * axes.gather(0, largest).sign()
         return turn_model(self, axes.numpy())
 
     @property
     def n_effective_components_(self) -> int:
-        """Dimensions that are in use."""
+        """Number of components in use."""
         check_is_fitted(self)
         return self.parts_.loadings.n_effective(self.components_, self.log_unigram_)
 
     def words(self) -> GaussianPosterior:
         """Return each word's Gaussian, in the order of the vocabulary.
 
-        Rare words are wide, frequent ones narrow.
+        The variances of rare words are large, those of frequent words small.
 
         Examples
         --------
@@ -386,24 +375,12 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         return word_gaussians(self)
 
     def similar_words(self, word: str | int, n: int = 10) -> list[tuple[Any, float]]:
-        r"""Return the words most like a word, and how alike they are.
+        r"""Return the `n` words most similar to a word, with their similarities.
 
-        The measure is a cosine between loadings, in units of what they do to a
+        The similarity is a cosine between loadings, in units of their effect on a
         document's logits, with expected squared lengths
-        :math:`\sum_k E[w_k^2](M_k^2 + S_k^2)`: a word that is not known well is not
-        surely like any other.
-
-        Parameters
-        ----------
-        word : str or int
-            A word of the vocabulary, or its number.
-        n : int, default=10
-            How many.
-
-        Returns
-        -------
-        list of (word, similarity)
-            Numbers in place of words where the model has no vocabulary.
+        :math:`\sum_k E[w_k^2](M_k^2 + S_k^2)`: the more uncertain a word, the less
+        similar it is to any other. Without a vocabulary, words are column numbers.
         """
         return similar_words(self, word, n)
 

@@ -1,4 +1,4 @@
-"""The card of a model: what a person, or a hub of models, reads beside the arrays."""
+"""The card of a model: the README that people and model hubs read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from docsigma.models._count_model import CountModel
 
-# As model hubs read it: YAML between two lines of dashes.
+# Metadata for model hubs: YAML between two lines of dashes.
 _FRONT = """---
 library_name: docsigma
 pipeline_tag: {task}
@@ -26,14 +26,7 @@ tags:
 
 
 def model_card(model: CountModel, classes: Sequence[object] | None = None) -> str:
-    """Return a README for the folder of a model, or of a classifier on it.
-
-    Parameters
-    ----------
-    model : BayesianSMM or another model
-        Fitted.
-    classes : sequence, optional
-        The classes of a classifier that is kept with the model.
+    """Return a README for a fitted model, or for a classifier with these `classes`.
 
     Examples
     --------
@@ -48,8 +41,8 @@ def model_card(model: CountModel, classes: Sequence[object] | None = None) -> st
     what = f"a {'point' if model.gives_points else 'Gaussian'} in {model.n_components}"
     about = f"Word counts of a document go in, {what} dimensions comes out"
     if not model.gives_points:
-        about += ": a mean that says where the document lies, and a variance that says "
-        about += "how sure we are of it"
+        about += ": a mean, where the document lies, and a variance, how uncertain "
+        about += "that is"
     parts = [_FRONT.format(task=task, kind=kind), f"# {kind}", f"{about}."]
     if classes is not None:
         named = ", ".join(_escape(str(name)) for name in list(classes)[:20])
@@ -81,7 +74,7 @@ def _training(model: CountModel) -> str:
     ended = "the bound had settled" if model.converged_ else "all were done"
     zeros = float((model.components_ == 0).mean())
     rows = {
-        "corpus": trained.get("corpus", "not told"),
+        "corpus": trained.get("corpus", "not recorded"),
         "documents": trained.get("n_documents"),
         "tokens": trained.get("n_tokens"),
         "words in the vocabulary": int(model.n_features_in_),

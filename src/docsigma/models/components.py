@@ -1,4 +1,4 @@
-"""What the components of a model, the dimensions of its embeddings, are about."""
+"""The words that describe the components of a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def known_words(model: CountModel) -> Vocabulary:
-    """Return the words of a model; one without them is refused."""
+    """Return the vocabulary of a model, or raise an InputError if it has none."""
     if model.vocabulary_ is None:
         raise InputError(
             "the model does not know its words, so it can embed counts but no texts: "
@@ -27,7 +27,7 @@ def known_words(model: CountModel) -> Vocabulary:
 
 
 def centred_loadings(model: CountModel) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the uni-gram, and the loadings less their mean under it, words first."""
+    """Return the uni-gram, and the loadings (V, K) less their mean under it."""
     unigram = np.exp(model.training_log_unigram_)
     loadings = model.components_.T.astype(np.float64)
     return unigram, loadings - unigram @ loadings
@@ -36,11 +36,10 @@ def centred_loadings(model: CountModel) -> tuple[NDArray[Any], NDArray[Any]]:
 def strongest_words(
     model: CountModel, unigram: NDArray[Any], logits: NDArray[Any], n_words: int
 ) -> list[str]:
-    r"""Return the words whose share grows most where logits change by this much.
+    r"""Return the words whose probability grows most when logits change by `logits`.
 
-    Words are ordered by :math:`\sqrt{p_i}\, t_i \delta`: the change of the logit alone
-    would put words seen two or three times first; the root of the frequency holds them
-    down.
+    Words are ordered by :math:`\sqrt{p_i}\, t_i \delta`: without the root of the
+    frequency, words seen two or three times would come first.
     """
     words = known_words(model).words
     order = np.argsort(-(np.sqrt(unigram) * logits), kind="stable")[:n_words]
@@ -54,11 +53,11 @@ class Dimension:
     Attributes
     ----------
     index : int
-        Which component.
+        Number of the component.
     top, bottom : list of str
-        Words that a large, and a small, value makes likelier; strongest first.
+        Words that become more likely for large and for small values, strongest first.
     weight : float
-        Standard deviation of its loadings under the uni-gram: how much it matters.
+        Standard deviation of its loadings under the uni-gram: its importance.
     """
 
     index: int
@@ -68,7 +67,7 @@ class Dimension:
 
 
 def describe_dimensions(model: CountModel, n_words: int = 10) -> list[Dimension]:
-    """Return the words at both ends of each component, heaviest component first.
+    """Return the words at both ends of each component, largest weight first.
 
     Examples
     --------

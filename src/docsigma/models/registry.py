@@ -15,23 +15,13 @@ if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
 
 
-# What config.json of a model folder calls a kind, and its class; the kinds of other
-# distributions join by entry points.
+# Classes by the name in config.json of a model folder; other distributions add theirs
+# by entry points.
 MODELS: dict[str, type[CountModel]] = {"BayesianSMM": BayesianSMM}
 
 
 def load_model(folder: str | os.PathLike[str]) -> CountModel:
-    """Read a model folder, whichever kind of model it holds.
-
-    Parameters
-    ----------
-    folder : path
-        What ``save`` of a model wrote.
-
-    Returns
-    -------
-    CountModel
-        The fitted model, such as a BayesianSMM.
+    """Read the folder that ``save`` of a model wrote, whatever the kind of model.
 
     Raises
     ------
@@ -53,13 +43,13 @@ def load_model(folder: str | os.PathLike[str]) -> CountModel:
 
 
 def restore_model(stored: StoredModel, folder: str | os.PathLike[str]) -> CountModel:
-    """Make the model that `stored` describes; `folder` is for error messages."""
+    """Return the model that `stored` describes; `folder` is for error messages."""
     kind = find_registered("models", stored.kind, MODELS)
     if kind is None:
         known = ", ".join(registered_names("models", MODELS))
         where = install_hint("models", stored.kind)
         if "classifier" in stored.config:
-            where = "a classifier, not a model: give the folder that it was made from"
+            where = "a classifier, not a model: pass the folder that it was made from"
         raise InputError(
             f"{folder} holds something of the kind {stored.kind}, which is "
             + (where or f"none of the models that docsigma knows: {known}")

@@ -1,4 +1,4 @@
-"""What a callback is told after each pass of a training."""
+"""The argument of a training callback."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrainingPass:
-    """One pass of a training that is under way; the same for every model.
+    """One pass of a running training.
 
     Attributes
     ----------
@@ -20,7 +20,7 @@ class TrainingPass:
     history : callable
         Returns one dictionary per pass, as ``history_`` of the fitted model.
     snapshot : callable
-        Returns a fitted model as the training stands now, independent of what follows.
+        Returns a fitted copy of the model so far.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A model along other axes."""
+"""Rotation of a model to other axes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ Model = TypeVar("Model", bound=CountModel)
 def turn_model(model: Model, axes: NDArray[np.float64]) -> Model:
     r"""Return the same model along the columns of `axes`: :math:`T R`, :math:`R^T w`.
 
-    Diagonal posteriors then say what they know along those axes. Of words that have
-    variances, those along the new axes are kept.
+    Of the variances of words, those along the new axes are kept.
     """
     turned: Any = copy.copy(model)
     turned.__dict__.pop("_stream", None)
-    # Learning on adds to it, and must not add to the first model's.
+    # Further training appends to it, and must not append to the first model's.
     turned.history_ = list(getattr(model, "history_", []))
     loadings = axes.T @ model.components_.astype(np.float64)
     turned.components_ = np.ascontiguousarray(loadings, model.components_.dtype)

@@ -1,4 +1,4 @@
-"""Words as Gaussians, and which are alike."""
+"""Words as Gaussians, and their similarities."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def word_gaussians(model: SubspaceModel) -> GaussianPosterior:
 def similar_words(
     model: SubspaceModel, word: str | int, n: int
 ) -> list[tuple[Any, float]]:
-    """Return the words most like a word, and how alike they are."""
+    """Return the `n` words most similar to a word, with their similarities."""
     words, unit = word_gaussians(model), _gaussian_loadings(model).second_moment_
     if n < 1:
         raise InputError(f"`n` must be at least 1, got {n}")
@@ -62,7 +62,7 @@ def _number(word: str | int, terms: list[str] | None, n_words: int) -> int:
         return int(word)
     if terms is None:
         raise InputError(
-            f"the model has no vocabulary to look up {word!r} in: give the word's "
+            f"the model has no vocabulary to look up {word!r} in: pass the word's "
             "number, or call `set_vocabulary`"
         )
     if word not in terms:

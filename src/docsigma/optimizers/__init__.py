@@ -1,4 +1,4 @@
-"""Ascent on tensors: Adam, Adam with exact zeros, and its proximal form."""
+"""Gradient ascent on tensors: Adam, orthant-wise Adam and proximal Adam."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adam, in the two forms the paper needs: plain and orthant-wise."""
+"""Adam in the two forms of the paper: plain and orthant-wise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.optim.adam import adam
 
 
 class Optimizer(Protocol):
-    """What a checkpoint asks of an optimizer."""
+    """The state of an optimizer, for checkpoints."""
 
     def state(self) -> dict[str, Tensor]:
         """Return what a checkpoint must hold."""
@@ -20,7 +20,7 @@ class Optimizer(Protocol):
 
 
 class Moments:
-    """What Adam remembers of a tensor's gradients, and a checkpoint with it."""
+    """Adam's moments of a tensor's gradients."""
 
     def __init__(self, like: Tensor) -> None:
         self.first = like.new_zeros(like.shape)
@@ -38,15 +38,7 @@ class Moments:
 
 
 class Adam(Moments):
-    """Gradient ascent on one tensor, by the steps of torch's Adam.
-
-    Parameters
-    ----------
-    like : Tensor
-        The tensor to move.
-    learning_rate : float
-        Step size.
-    """
+    """Gradient ascent on one tensor `like`, by the steps of torch's Adam."""
 
     def __init__(self, like: Tensor, learning_rate: float) -> None:
         super().__init__(like)
@@ -75,7 +67,7 @@ def pseudo_gradient(parameter: Tensor, gradient: Tensor, l1: float) -> Tensor:
     r"""Return the gradient of ``smooth - l1 * |parameter|``; at zero, the smallest one.
 
     Off zero it is :math:`\nabla - \omega\,\mathrm{sign}(t)`; at zero it is
-    :math:`\nabla` shrunk by :math:`\omega`, so nothing inside the dead zone
+    :math:`\nabla` shrunk by :math:`\omega`, so zero inside the dead zone
     :math:`|\nabla| \le \omega` (Andrew and Gao, 2007; the paper's sub-gradient).
 
     Examples
@@ -93,17 +85,10 @@ class OrthantAdam(Adam):
 
     Each step follows the pseudo-gradient, and a coordinate that would change sign
     stops at zero (the paper's orthant projection). One thing differs from the
-    paper: Adam's momentum would carry a coordinate out of zero again although its
-    pseudo-gradient is zero. Here a coordinate at zero loses its momentum, keeps
+    paper, where Adam's momentum can move a coordinate away from zero although its
+    pseudo-gradient is zero: here a coordinate at zero loses its momentum, keeps
     its second moment, and moves only when the pseudo-gradient leaves the dead zone,
-    and only to that side.
-
-    Parameters
-    ----------
-    like, learning_rate
-        As for :class:`Adam`.
-    l1 : float
-        :math:`\omega`, the weight of the absolute values.
+    and only to that side. `l1` is the weight :math:`\omega` of the absolute values.
     """
 
     def __init__(self, like: Tensor, learning_rate: float, l1: float) -> None:
@@ -113,8 +98,8 @@ class OrthantAdam(Adam):
     def ascend(self, parameter: Tensor, gradient: Tensor) -> None:
         """Move `parameter` in place up `gradient`, less that of the penalty."""
         gradient = pseudo_gradient(parameter, gradient, self.l1)
-        # At zero the side to move to is the pseudo-gradient's; elsewhere one's own.
-        # In the dead zone there is no side, and the second moment waits.
+        # The sign of the coordinate or, at zero, of the pseudo-gradient. In the dead
+        # zone it is zero, and the second moment stays.
         side = torch.where(parameter == 0, gradient, parameter).sign_()
         before = self.second.clone()
         super().ascend(parameter, gradient)

@@ -11,10 +11,9 @@ from docsigma.optimizers.adam import Moments
 class ProximalAdam(Moments):
     r"""Adam for minibatches, with exact zeros.
 
-    After Adam's step each coordinate goes towards zero by :math:`\omega` times its own
+    After Adam's step each coordinate moves towards zero by :math:`\omega` times its own
     step size, and stops there: the proximal step of :math:`\omega|t|` in Adam's metric.
-    Unlike a projection it leaves no zero that flickers, however the gradient is
-    estimated.
+    Unlike with a projection, zeros are stable even if gradients are noisy.
 
     Parameters
     ----------
@@ -23,9 +22,9 @@ class ProximalAdam(Moments):
     l1, l2 : float
         Weights of :math:`\sum|t|` and :math:`\tfrac12\sum t^2`.
     betas : tuple of two floats
-        Adam's.
+        Decay rates of the two moments.
     piece : int
-        Numbers moved at once on a CPU: the six arrays of a step then fit the cache.
+        Numbers moved at a time on a CPU: the six arrays of a step then fit the cache.
     """
 
     def __init__(
@@ -51,15 +50,15 @@ class ProximalAdam(Moments):
         subtract: tuple[Tensor, float | Tensor] | None = None,
         precision: Tensor | None = None,
     ) -> None:
-        """Move the rows of `parameter` in place, as many as `gradient` has.
+        """Move the first ``len(gradient)`` rows of `parameter` in place.
 
-        `gradient` is that of the likelihood alone. With `subtract`, a tensor and a
-        factor, their product is taken from it: piece by piece, so that the difference
-        never leaves the cache. With `curvature`, a bound on the second derivative, no
-        step is longer than a Newton step: a tensor like `gradient`, or one number per
-        row and one per column, to be multiplied. `row_rates` multiply the step size,
-        one per row. `precision`, one number per column, is that of a Gaussian prior
-        around zero: it adds to the gradient and to such a curvature.
+        `gradient` is that of the likelihood alone. The product of `subtract`, a tensor
+        and a factor, is subtracted from it, piece by piece, so that the difference
+        never leaves the cache. `curvature` bounds the second derivative, and so the
+        step by a Newton step: a tensor like `gradient`, or one number per row and one
+        per column, to be multiplied. `row_rates` multiply the step size, one per row.
+        `precision`, one number per column, is that of a Gaussian prior around zero: it
+        adds to the gradient and to such a curvature.
         """
         self.n_steps += 1
         n_steps = int(self.n_steps)
@@ -82,7 +81,7 @@ class ProximalAdam(Moments):
                 slope.addcmul_(values, precision, value=-1)
             m1.lerp_(slope, 1 - b1)
             m2.mul_(b2).addcmul_(slope, slope, value=1 - b2)
-            # The step a unit of gradient would make, into the gradient's memory.
+            # The step per unit of gradient, in the gradient's memory.
             unit = torch.sqrt(m2, out=slope).add_(1e-8 * size)
             unit.mul_(slow if row_rates is None else slow / row_rates[rows])
             if curvature is not None:

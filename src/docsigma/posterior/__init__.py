@@ -1,4 +1,4 @@
-"""What users get of a document: its Gaussian, and the prior it was made under."""
+"""Documents as Gaussians, with the prior they were inferred under."""
 
 from __future__ import annotations
 

@@ -22,26 +22,25 @@ KIND = "gaussian-posterior"
 class GaussianPosterior:
     r"""One Gaussian per document: :math:`q(w_d) = N(\nu_d, \Sigma_d)`.
 
-    The covariance is diagonal (give `variance`) or full (give `covariance`). The object
-    is immutable; slicing gives a new one.
-    The prior and the numbers of tokens go wherever the Gaussians go: into slices,
-    joined posteriors and files.
+    The covariance is diagonal (pass `variance`) or full (pass `covariance`). The object
+    is immutable. Slices, concatenations and files include the prior and the numbers of
+    tokens.
 
     Parameters
     ----------
     mean : array of shape (n_documents, n_components)
-        Where the documents lie.
+        Means of the documents.
     variance : array of shape (n_documents, n_components), default=None
         Diagonal of the covariance.
     covariance : array, default=None
         Full covariances, of shape (n_documents, n_components, n_components), instead
         of `variance`.
     prior : GaussianPrior, default=None
-        The prior the posteriors were made under, None if unknown.
+        The prior under which the posteriors were inferred, None if unknown.
     n_tokens : array of shape (n_documents,), default=None
         Known tokens of each document, None if unknown.
     model_digest : str, default=None
-        Which model made it, as the model's `digest` says; None if unknown.
+        The `digest` of the model that inferred it; None if unknown.
 
     Attributes
     ----------
@@ -50,10 +49,10 @@ class GaussianPosterior:
     covariance : array or None
         The covariance matrices, None for a diagonal posterior.
     total_variance : array of shape (n_documents,)
-        Trace of the covariance: one number that says how unsure we are.
+        Trace of the covariance: the uncertainty as one number.
     prior : GaussianPrior or None
     n_tokens : array of float64, shape (n_documents,), or None
-        Not always whole numbers: counts may be weighted.
+        Not always integers: counts may be weighted.
     model_digest : str or None
 
     Examples
@@ -87,7 +86,7 @@ class GaussianPosterior:
     ) -> None:
         self.mean: Array = floats("mean", mean, 2)
         if (variance is None) == (covariance is None):
-            raise InputError("give one of `variance` and `covariance`, not both")
+            raise InputError("pass one of `variance` and `covariance`, not both")
         self.covariance: Array | None = None
         self.variance: Array
         if covariance is not None:
@@ -125,13 +124,13 @@ class GaussianPosterior:
         return f"GaussianPosterior({', '.join(parts)})"
 
     def __getitem__(self, rows: slice | ArrayLike) -> GaussianPosterior:
-        """Return the posteriors of `rows`; one integer keeps the document axis."""
+        """Return the posteriors of `rows`; an integer keeps the document axis."""
         index = rows if isinstance(rows, slice) else np.atleast_1d(np.asarray(rows))
         arrays = {name: array[index] for name, array in self._rows().items()}
         return GaussianPosterior(**arrays, **self._carried())
 
     def _carried(self) -> dict[str, Any]:
-        """Return what belongs to all documents alike."""
+        """Return what all documents share."""
         return {"prior": self.prior, "model_digest": self.model_digest}
 
     def _rows(self, *, full: bool = False) -> dict[str, Any]:
@@ -188,7 +187,7 @@ class GaussianPosterior:
         return _require(self.prior, "prior it was made under", how)
 
     def require_tokens(self) -> Array:
-        """Return the known tokens per document; an InputError if it carries none."""
+        """Return the known tokens per document, or raise an InputError."""
         what = "number of known tokens per document"
         return _require(self.n_tokens, what, "n_tokens=...")
 
@@ -228,7 +227,7 @@ class GaussianPosterior:
             prior = GaussianPrior.isotropic(lam, self.n_components)
         if prior is None:
             raise InputError(
-                "`kl` needs a prior and this posterior carries none: give "
+                "`kl` needs a prior and this posterior carries none: pass "
                 "`prior_precision`, or add it with `posterior.replace(prior=...)`"
             )
         away = self.mean.astype(np.float64) - prior.mean
@@ -252,7 +251,7 @@ class GaussianPosterior:
         *,
         same_noise: bool = False,
     ) -> Array:
-        """Return draws of embeddings: draws x documents x components.
+        """Return draws of embeddings, of shape (draws, documents, components).
 
         With `same_noise` all documents share the noise, so that a document's draws do
         not depend on its neighbours.
@@ -272,11 +271,11 @@ class GaussianPosterior:
 
     @classmethod
     def concatenate(cls, parts: Sequence[GaussianPosterior]) -> GaussianPosterior:
-        """Join posteriors, one set of documents after the other.
+        """Concatenate the documents of several posteriors.
 
-        Covariances of different forms become full ones. Priors must be equal.
-        The result has a prior, and numbers of tokens, if all of
-        `parts` have, and the digest of a model that made all of them.
+        Covariances of different forms become full ones. Priors must be equal. The
+        result has a prior, numbers of tokens and a digest if all of `parts` have them
+        and the digests are equal.
         """
         if not parts:
             raise InputError("there are no posteriors to concatenate")
@@ -288,7 +287,7 @@ class GaussianPosterior:
             )
         mixed = len({part._form for part in parts}) > 1
         rows = [part._rows(full=mixed) for part in parts]
-        # What all have: the tokens of some say nothing of the whole.
+        # Only what all have: the tokens of some documents are no use.
         names = set.intersection(*(set(arrays) for arrays in rows))
         joined = {n: np.concatenate([arrays[n] for arrays in rows]) for n in names}
         digests = {part.model_digest for part in parts}
@@ -296,16 +295,16 @@ class GaussianPosterior:
         return cls(**joined, prior=_common_prior(parts), model_digest=digest)
 
     def pool(self, groups: ArrayLike | None = None) -> GaussianPosterior:
-        r"""Join the pieces of one document, or of several.
+        r"""Return the posteriors of documents, given those of their pieces.
 
         Pieces share the document's embedding: their likelihoods multiply, and the prior
-        counts once. Documents that only share a topic are no pieces of one: see
+        counts once. Documents that only share a class are not pieces of one: see
         :meth:`EvidenceClassifier.same_topic_log_ratio`.
 
         Parameters
         ----------
         groups : array of shape (n_documents,), default=None
-            The document of each piece, all one if None; the result is sorted by it.
+            The document of each piece; None means the same. The result is sorted by it.
 
         Examples
         --------
@@ -348,10 +347,9 @@ class GaussianPosterior:
         return self.variance[:, :, None] * np.eye(self.n_components)
 
     def to_arrays(self) -> dict[str, Array]:
-        """Return ``mean`` and what the covariances were given by, by name.
+        """Return ``mean`` and ``variance`` or ``covariance`` by name.
 
-        ``prior_mean`` and ``prior_precision``, and ``n_tokens``, are there if the
-        posterior has them.
+        ``prior_mean``, ``prior_precision`` and ``n_tokens`` are included if known.
         """
         arrays: dict[str, Array] = self._rows()
         if self.prior is not None:
@@ -363,7 +361,7 @@ class GaussianPosterior:
     def from_arrays(
         cls, arrays: Mapping[str, ArrayLike], model_digest: str | None = None
     ) -> GaussianPosterior:
-        """Make a posterior of what :meth:`to_arrays` returned; ignore other names."""
+        """Return the posterior with the arrays of :meth:`to_arrays`; ignore others."""
         if "mean" not in arrays:
             raise InputError(f"no `mean` among the arrays {sorted(arrays)}")
         prior = None
@@ -371,8 +369,8 @@ class GaussianPosterior:
             prior = GaussianPrior(arrays["prior_mean"], arrays["prior_precision"])
         elif "prior_mean" in arrays or "prior_precision" in arrays:
             raise InputError(
-                "`prior_mean` and `prior_precision` come together, but only one is "
-                f"among the arrays {sorted(arrays)}"
+                "`prior_mean` and `prior_precision` are needed together, but only one "
+                f"is among the arrays {sorted(arrays)}"
             )
         return cls(
             arrays["mean"],

@@ -1,4 +1,4 @@
-"""The Gaussian that embeddings are drawn from before any word is seen."""
+"""The Gaussian prior over document embeddings."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ FORMS = ("isotropic", "diagonal", "full")
 class GaussianPrior:
     r"""A prior :math:`p(w) = N(m_0, \Lambda^{-1})` over document embeddings.
 
-    An instance never changes. Two are equal if their means and precision matrices
-    are, in whichever form the precision was given.
+    Instances are immutable. Two are equal if their means and precision matrices are,
+    whatever the form of the precision.
 
     Parameters
     ----------
@@ -33,8 +33,7 @@ class GaussianPrior:
     ----------
     mean : array of float64, shape (n_components,)
     precision : array of float64
-        In the form it was given: of shape (), (n_components,) or
-        (n_components, n_components).
+        As given: of shape (), (n_components,) or (n_components, n_components).
 
     Examples
     --------
@@ -51,7 +50,7 @@ class GaussianPrior:
     precision: Array
 
     def __init__(self, mean: ArrayLike, precision: ArrayLike) -> None:
-        # Frozen: attributes are set past the class's own __setattr__.
+        # Frozen: attributes can only be set by object's __setattr__.
         object.__setattr__(self, "mean", _checked_mean(mean))
         checked = _checked_precision(precision, self.n_components)
         object.__setattr__(self, "precision", checked)
@@ -76,7 +75,7 @@ class GaussianPrior:
         return self.difference(other) is None
 
     def __hash__(self) -> int:
-        # The mean alone: equal priors may hold their precisions in different forms.
+        # Only the mean: equal priors may hold their precisions in different forms.
         return hash(tuple(self.mean.tolist()))
 
     @property
@@ -86,7 +85,7 @@ class GaussianPrior:
 
     @property
     def form(self) -> str:
-        """How the precision is held: "isotropic", "diagonal" or "full"."""
+        """The form of the precision: "isotropic", "diagonal" or "full"."""
         return FORMS[self.precision.ndim]
 
     def precision_diagonal(self) -> Array:
@@ -115,7 +114,7 @@ class GaussianPrior:
         return float(np.log(self.precision_diagonal()).sum())
 
     def difference(self, other: GaussianPrior) -> str | None:
-        """Return where `other` differs first, in words; None if it is equal."""
+        """Return the first difference from `other` in words; None if it is equal."""
         if self is other:
             return None
         if self.n_components != other.n_components:
@@ -165,9 +164,9 @@ def _checked_precision(values: ArrayLike, n_components: int) -> Array:
 
 
 def _symmetric(precision: Array) -> Array:
-    """Return the matrix without its rounding errors, if it is positive definite."""
+    """Return the matrix made exactly symmetric, if it is positive definite."""
     scale = np.sqrt(precision.diagonal())
-    # A product in float32 may round this far.
+    # Rounding of a product in float32.
     slack = 1e-5 * np.outer(scale, scale)
     apart = np.abs(precision - precision.T) > slack
     if apart.any():

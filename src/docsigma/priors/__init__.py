@@ -1,4 +1,4 @@
-"""What an embedding is before a word is read: :math:`p(w)`."""
+"""Priors over embeddings: :math:`p(w)`."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Prior(Part):
-    r"""A prior :math:`p(w) = N(m_0, \Lambda^{-1})`: a kind says what both are."""
+    r"""A prior :math:`p(w) = N(m_0, \Lambda^{-1})`; a kind defines both."""
 
     @abstractmethod
     def gaussian(self, n_components: int) -> GaussianPrior:
@@ -33,10 +33,10 @@ class Prior(Part):
 
 
 class LearnedPrior(Prior):
-    """A prior that is learned from the documents' posteriors; isotropic before."""
+    """A prior that is learned from the documents' posteriors; initially isotropic."""
 
     learns: ClassVar[bool] = True
-    # Attributes of what is learned, without their last underscore.
+    # Names of the learned attributes, without the trailing underscore.
     learned: ClassVar[tuple[str, ...]]
 
     def __init__(
@@ -53,7 +53,7 @@ class LearnedPrior(Prior):
 
     @abstractmethod
     def _learned_gaussian(self) -> GaussianPrior:
-        """Return the prior that was learned."""
+        """Return the learned prior."""
 
     @abstractmethod
     def moments(self, q: Gaussians) -> dict[str, Tensor]:
@@ -69,7 +69,7 @@ class LearnedPrior(Prior):
         return self.moments(q)
 
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Return what was learned."""
+        """Return the learned arrays; none before training."""
         names = [name for name in self.learned if hasattr(self, f"{name}_")]
         return {name: getattr(self, f"{name}_") for name in names}
 
@@ -83,9 +83,6 @@ class LearnedPrior(Prior):
 class PriorTensors:
     r"""A Gaussian prior as the objective needs it.
 
-    The precision is one number, one per dimension, or a matrix; a mean of zero costs
-    nothing.
-
     Attributes
     ----------
     precision : float or Tensor of shape (K,) or (K, K)
@@ -95,7 +92,7 @@ class PriorTensors:
     mean : Tensor of shape (K,) or None
         :math:`m_0`; None is zero.
     scale : float
-        A typical standard deviation: how far a step may go.
+        A typical standard deviation, which limits steps.
     """
 
     def __init__(self, gaussian: GaussianPrior, like: Tensor) -> None:
@@ -124,7 +121,7 @@ class PriorTensors:
         return self.times(points if self.mean is None else points - self.mean)
 
     def square(self, points: Tensor) -> Tensor:
-        r"""Return :math:`(w - m_0)^\top\Lambda(w - m_0)` in float64, last axis gone."""
+        r"""Return :math:`(w - m_0)^\top\Lambda(w - m_0)` per point, float64."""
         away = points if self.mean is None else points - self.mean
         if isinstance(self.precision, float):
             return self.precision * away.square().sum(dim=-1, dtype=torch.float64)
@@ -142,8 +139,8 @@ class PriorTensors:
     def whiten(self, covariance: Tensor) -> tuple[Tensor, Tensor | None]:
         r"""Return :math:`L^{-1} C L^{-\top}` and :math:`L^{-\top}`, for float64 CPU C.
 
-        :math:`\Lambda = L L^\top`; None where the precision is one number, which
-        leaves eigenvectors as they are, and C is returned as it came.
+        :math:`\Lambda = L L^\top`. If the precision is one number, which does not
+        change eigenvectors, C and None are returned.
         """
         if isinstance(self.precision, float):
             return covariance, None
@@ -157,5 +154,5 @@ class PriorTensors:
 
     @property
     def unit(self) -> float:
-        """What stands in place of the precision in the basis of :meth:`whiten`."""
+        """The precision in the basis of :meth:`whiten`."""
         return self.precision if isinstance(self.precision, float) else 1.0

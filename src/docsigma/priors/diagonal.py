@@ -22,23 +22,22 @@ class LearnedDiagonalPrior(LearnedPrior):
 
     After each pass :math:`v_k` is the documents' mean of :math:`E[w_k^2]` (empirical
     Bayes), with `pseudo_documents` more that have the variance :math:`1/\lambda`.
-    Then all are scaled so that **their mean stays at** :math:`1/\lambda`: words and
-    embeddings can trade their scale, T for T/c and w for c w, which leaves the
-    likelihood as it is and lowers the penalty on T. A scale that is learned would run
-    away; only the shape says something of the documents.
+    Then all are scaled so that **their mean stays** :math:`1/\lambda`: replacing T by
+    T/c and w by c w does not change the likelihood and lowers the penalty on T, so a
+    learned scale would diverge; only the shape is informative.
 
     Parameters
     ----------
     precision : float, default=10.0
         :math:`\lambda`, the inverse of the mean variance.
     pseudo_documents : float, default=100.0
-        What the hyper-prior is worth. A corpus of fewer documents stays near the
-        isotropic prior.
+        Weight of the hyper-prior: with fewer documents the prior stays nearly
+        isotropic.
 
     Attributes
     ----------
     variance_ : array of shape (n_components,)
-        What was learned; absent before.
+        The learned variances; absent before training.
 
     Examples
     --------

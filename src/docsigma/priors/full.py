@@ -22,13 +22,13 @@ class LearnedFullPrior(LearnedPrior):
     r"""A prior :math:`N(m_0, C)` whose mean and correlations are learned.
 
     After each pass :math:`m_0` and :math:`C` are mean and covariance of the documents'
-    posteriors put together (empirical Bayes), with `pseudo_documents` more of mean zero
-    and variance :math:`1/\lambda`. As in :class:`LearnedDiagonalPrior`, and for its
-    reason, **the mean of the variances stays at** :math:`1/\lambda`.
+    posteriors together (empirical Bayes), with `pseudo_documents` more of mean zero
+    and variance :math:`1/\lambda`. As in :class:`LearnedDiagonalPrior`, and for the
+    same reason, **the mean of the variances stays** :math:`1/\lambda`.
 
-    With T free, a turn of the embeddings and a shift of m make any such prior an
-    isotropic one: what it can gain comes from the penalty on T and from posteriors
-    whose covariances are diagonal.
+    With unpenalised T, a linear map of the embeddings and a shift of m make any such
+    prior isotropic: gains can only come from the penalty on T and from diagonal
+    posterior covariances.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ class LearnedFullPrior(LearnedPrior):
     Attributes
     ----------
     mean_ : array of shape (n_components,)
-        :math:`m_0`; absent before it was learned.
+        :math:`m_0`; absent before training.
     covariance_ : array of shape (n_components, n_components)
-        :math:`C`; absent before it was learned.
+        :math:`C`; absent before training.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class LearnedFullPrior(LearnedPrior):
         return GaussianPrior(self.mean_, np.linalg.inv(self.covariance_))
 
     def moments(self, q: Gaussians) -> dict[str, Tensor]:
-        """Return the sums of means and second moments, and how many documents."""
+        """Return the sums of means and second moments, and the number of documents."""
         mean = q.mean.double()
         covariance = getattr(q, "covariance", None)
         if covariance is None:

@@ -1,4 +1,4 @@
-"""The paper's prior: the same in all directions."""
+"""The paper's prior."""
 
 from __future__ import annotations
 

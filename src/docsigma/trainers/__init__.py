@@ -1,4 +1,4 @@
-"""Trainings: one loop, and what each algorithm does in a pass."""
+"""Trainers: one loop, and one pass of each algorithm."""
 
 from __future__ import annotations
 

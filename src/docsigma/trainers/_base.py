@@ -1,4 +1,4 @@
-"""What every training has: the loop, its stop rule, its history and its checkpoint."""
+"""What trainers share: the loop, the stop rule, the history and the checkpoint."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class PassSums(NamedTuple):
-    """What a pass met: sums over documents, and the penalty of the loadings."""
+    """Sums over the documents of a pass, and the penalty of the loadings."""
 
     bound: float
     kl: float
@@ -39,23 +39,21 @@ class Epoch(NamedTuple):
     epoch: int  # passes done, from 1
     bound: float  # the complete objective: sum of the documents' bounds, less penalties
     kl: float  # mean Kullback-Leibler divergence to the prior per document
-    sparsity: float  # part of the loadings that is exactly zero after the pass
-    seconds: float  # since training began, earlier parts of a resumed run included
+    sparsity: float  # fraction of the loadings that are exactly zero after the pass
+    seconds: float  # since training began, including the time before a resume
 
 
 @dataclass(frozen=True)
 class StopRule:
-    """When the bound stands still.
-
-    It is noisy, so the means of two windows of passes are compared.
+    """Stop when the bound, averaged over windows of passes, no longer grows.
 
     Attributes
     ----------
     window : int
-        Passes in a window; training does not end before two are over.
+        Passes in a window; training does not end before the second is complete.
     kl_growth : float or None
-        Training goes on while the KL of a window grows by more than this part: at a
-        saddle, T near zero, the bound stands still before it climbs.
+        Training continues while the KL of a window grows by more than this fraction:
+        at a saddle, T near zero, the bound stagnates before it climbs.
     """
 
     window: int
@@ -77,19 +75,11 @@ class StopRule:
 
 
 class Trainer(ABC):
-    """A training under way.
+    """The state of a training; a subclass defines one pass. `seed` seeds all draws."""
 
-    A subclass defines one pass; the loop around it is here.
-
-    Parameters
-    ----------
-    seed : int
-        Decides all draws.
-    """
-
-    # Passes after which there is nothing left to do; None where only the caller knows.
+    # Planned passes; None means that only the caller limits them.
     n_passes: int | None = None
-    # What a part has learned goes into checkpoints too.
+    # What they have learned goes into checkpoints too.
     parts: Parts | None = None
     # The processes that train together.
     ranks = Ranks()
@@ -111,7 +101,7 @@ class Trainer(ABC):
 
     @abstractmethod
     def fitted(self) -> tuple[Tensor, Tensor]:
-        """Return the columns of the words and m, words in the order they came in."""
+        """Return the columns of the words and m, in the order of the counts."""
 
     @abstractmethod
     def one_pass(self) -> PassSums:
@@ -119,18 +109,18 @@ class Trainer(ABC):
 
     @abstractmethod
     def stop_rule(self) -> StopRule | None:
-        """Return the rule that holds now; None while training must go on."""
+        """Return the current rule; None while training must continue."""
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors that training moves in place, if it can be resumed."""
         return {}
 
     def document_tensors(self) -> dict[str, Tensor]:
-        """Return those with a row per document, where processes share the documents."""
+        """Return the tensors with a row per document, if processes share documents."""
         return {}
 
     def documents_of(self, ranks: Ranks) -> NDArray[np.intp]:
-        """Return the documents of the rows that a process has."""
+        """Return the documents of a process, in the order of its rows."""
         raise NotImplementedError
 
     def optimizers(self) -> Mapping[str, Optimizer]:
@@ -138,7 +128,7 @@ class Trainer(ABC):
         return {}
 
     def begin(self) -> None:  # noqa: B027
-        """Make ready for the first pass."""
+        """Prepare the first pass."""
 
     def run(
         self,
@@ -146,14 +136,9 @@ class Trainer(ABC):
         tol: float,
         callback: Callable[[Trainer], object] | None = None,
     ) -> bool:
-        """Pass over the corpus until the bound stands still or `max_iter` is reached.
+        """Train until the bound converges or `max_iter`; return whether it converged.
 
-        `callback` is called after each pass; a true answer ends the training.
-
-        Returns
-        -------
-        bool
-            Whether the bound converged.
+        `callback` is called after each pass; a true result ends the training.
         """
         started = time.perf_counter() - self._seconds_before
         self.begin()
@@ -177,7 +162,7 @@ class Trainer(ABC):
         return self._converged(tol)
 
     def moved(self) -> tuple[Tensor, Tensor]:
-        """Return the loadings whose zeros count, and m; by default all."""
+        """Return the loadings whose zeros are counted, and m; by default all."""
         return self.fitted()
 
     def _converged(self, tol: float) -> bool:
@@ -185,7 +170,7 @@ class Trainer(ABC):
         return rule is not None and rule.met(self.history, tol)
 
     def state(self) -> dict[str, Tensor]:
-        """Return every tensor a checkpoint must hold to go on bit for bit."""
+        """Return all tensors that a checkpoint needs to continue bit for bit."""
         learned = {} if self.parts is None else self.parts.arrays()
         return (
             self.tensors()
@@ -225,10 +210,10 @@ def learn_parts(
     unseen: bool = False,
     ranks: Ranks = Trainer.ranks,
 ) -> bool:
-    """Let the parts that learn do so, and return whether any does.
+    """Update the parts that learn, and return whether there are any.
 
-    `unseen` says that the words have not seen these documents. Sums are over those of
-    all `ranks`.
+    With `unseen`, those that learn from documents that the words are not trained on.
+    Sums are over the documents of all `ranks`.
     """
     learning = [
         (role, part)

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from docsigma.parts import Parts
 
 
-SETTINGS = Algorithm1Settings()
-
-
 class Algorithm1Trainer(Trainer):
     """The state of a training by Algorithm 1, and its passes.
 
@@ -42,21 +39,17 @@ class Algorithm1Trainer(Trainer):
     counts : CountTensor
         The training documents.
     posterior : DiagonalGaussians or Points
-        Where the posteriors start; moved in place. Points have no draws.
+        Initial posteriors, moved in place. Points have no draws.
     parts : Parts
-        Likelihood, prior and loadings.
-    loadings : Tensor of shape (V, K)
-        Where T starts.
-    bias : Tensor of shape (V,)
-        Where m starts; moved in place if `learn_bias`.
+    loadings, bias : Tensors of shape (V, K) and (V,)
+        Initial T and m, moved in place; m only if `learn_bias`.
     learning_rate : float
         Adam's step size, for posteriors and words.
     n_draws : int
         Draws per document and pass, R.
     learn_bias : bool
-        Whether m moves.
     seed : int
-        With the number of the pass, decides the noise.
+        Seeds the noise, together with the number of the pass.
     """
 
     def __init__(
@@ -76,8 +69,8 @@ class Algorithm1Trainer(Trainer):
         for _, part in parts.items():
             if part.learns_from_unseen():
                 raise InputError(
-                    'solver="paper" shows all documents to the words, and '
-                    f"{part!r} learns from unseen ones: give what it would learn, or "
+                    'solver="paper" trains the words on all documents, and '
+                    f"{part!r} learns from unseen ones: set what it would learn, or "
                     'use solver="fast"'
                 )
         self.counts, self.posterior = counts, posterior
@@ -89,9 +82,8 @@ class Algorithm1Trainer(Trainer):
         self._bias_ascent = Adam(bias, learning_rate) if learn_bias else None
         # Points have a curvature too, which no step moves.
         names = ["mean"] if posterior.is_point else ["mean", "log_std"]
-        self._posterior_ascent = {
-            name: Adam(posterior.tensors()[name], learning_rate) for name in names
-        }
+        tensors = posterior.tensors()
+        self._posterior_ascent = {n: Adam(tensors[n], learning_rate) for n in names}
 
     @property
     def n_documents(self) -> int:
@@ -99,7 +91,7 @@ class Algorithm1Trainer(Trainer):
         return len(self.counts)
 
     def fitted(self) -> tuple[Tensor, Tensor]:
-        """Return the words' columns and m."""
+        """Return the columns of the words and m."""
         return self.parts.loadings.columns(self.loadings), self.bias
 
     def moved(self) -> tuple[Tensor, Tensor]:
@@ -107,8 +99,9 @@ class Algorithm1Trainer(Trainer):
         return self.loadings, self.bias
 
     def stop_rule(self) -> StopRule:
-        """Return the same rule throughout."""
-        return StopRule(SETTINGS.window, SETTINGS.kl_growth)
+        """Return the rule, the same throughout."""
+        settings = Algorithm1Settings()
+        return StopRule(settings.window, settings.kl_growth)
 
     def one_pass(self) -> PassSums:
         """Move every posterior, then the words."""
@@ -158,7 +151,7 @@ class Algorithm1Trainer(Trainer):
         return PassSums(bound, float(kl.sum()), penalty)
 
     def _information(self) -> WordInformation | None:
-        """Return what loadings with a spread need to know of the documents."""
+        """Return the sums over documents that loadings with variances need."""
         if not self.parts.loadings.has_variance:
             return None
         q = self.posterior
@@ -169,7 +162,7 @@ class Algorithm1Trainer(Trainer):
     def _move_posteriors(
         self, likelihood: DocumentLikelihood, words: SoftmaxWords, noise: Tensor
     ) -> None:
-        """Go one Adam step up the bound of every document."""
+        """Take one Adam step on the posterior of every document."""
         q = self.posterior
         points = q.points(noise)
         moments = softmax_moments(points.flatten(0, 1), words, first=True)
@@ -184,14 +177,12 @@ class Algorithm1Trainer(Trainer):
     def _linear(
         self, likelihood: DocumentLikelihood, q: Gaussians, points: Tensor, lse: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return effective counts times T, and their sums; one per draw if need be."""
+        """Return effective counts times T, and their sums, per draw if not linear."""
+        lse = lse.view(-1, self.n_draws)
         if self.parts.likelihood.linear:
-            terms = likelihood.at(q.mean, lse.view(-1, self.n_draws).mean(dim=1))
+            terms = likelihood.at(q.mean, lse.mean(dim=1))
             return terms.linear_gradient, terms.tokens
-        draws = [
-            likelihood.at(points[:, draw], lse.view(-1, self.n_draws)[:, draw])
-            for draw in range(self.n_draws)
-        ]
+        draws = [likelihood.at(points[:, r], lse[:, r]) for r in range(self.n_draws)]
         return (
             torch.stack([terms.linear_gradient for terms in draws], dim=1),
             torch.stack([terms.tokens for terms in draws], dim=1),

@@ -1,4 +1,4 @@
-"""Which documents make a batch, and which of them are this process's."""
+"""The documents of each batch, and which of them belong to this process."""
 
 from __future__ import annotations
 
@@ -17,33 +17,24 @@ if TYPE_CHECKING:
 
 
 class DealtBatches:
-    """Batches of documents, each dealt to the processes in equal parts.
+    """Batches of documents, each divided equally among the processes.
 
-    Batches depend on the seed and not on the number of processes; they stay the same,
-    and each pass draws their order again. They are of one size: a small last one would
-    give T a step of mere noise. A process's part is a range of a batch's documents in
-    their order, so that its documents lie near each other on a disk. It is empty where
-    there are more processes than documents in a batch.
-
-    Parameters
-    ----------
-    n_documents, batch_size : int
-        Documents of the corpus and, about, of a batch.
-    seed : int
-        Decides what documents come together.
-    ranks : Ranks
-        To which of how many processes.
+    Batches depend on the seed, not on the number of processes, and are the same in
+    every pass. They have about the same size: the step of a small last one would be
+    mere noise. A process gets a range of the sorted documents of a batch, so that they
+    are close to each other on a disk; with more processes than documents in a batch,
+    some get none.
 
     Attributes
     ----------
     rows : array
-        This process's documents, in their order.
+        Documents of this process, sorted.
     parts : list of arrays
-        Those of each batch, as places in `rows`.
+        Those of each batch, as positions in `rows`.
     sizes : list of int
-        Documents of each batch, those of other processes included.
+        Documents of each batch, including those of other processes.
     within : list of slice
-        Where a part lies in its batch.
+        Position of each part in its batch.
     first : array
         All documents of the first batch.
     """
@@ -74,7 +65,7 @@ class DealtBatches:
         return len(self.sizes)
 
     def gather(self, tensor: Tensor, rows: NDArray[np.intp]) -> Tensor:
-        """Return the rows of documents in a tensor that has those of each process."""
+        """Return some rows of a tensor whose rows are divided among the processes."""
         place = np.searchsorted(self.rows, rows)
         mine = np.append(self.rows, -1)[place] == rows
         found = tensor.new_zeros(len(rows), *tensor.shape[1:])

@@ -1,4 +1,4 @@
-"""Room for the posterior of every document, in memory or in a file."""
+"""Storage for the posterior of every document, in memory or in a file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def repeated(one: Gaussians, n: int, folder: Path | None) -> Gaussians:
-    """Return a posterior n times, in memory that may be written to.
+    """Return a posterior n times, in writable memory.
 
-    With a `folder` it is that of a file there, mapped: the system may write pages out
-    where memory is short. The file has no name, and is gone with the process.
+    With a `folder` the memory is mapped to a file there, so that the system can write
+    pages out when memory is short. The file has no name, and ends with the process.
     """
     tensors = {}
     for name, tensor in one.tensors().items():

@@ -1,4 +1,4 @@
-"""A start for the fast solver: latent semantic analysis at the model's scale."""
+"""The start of the fast solver: latent semantic analysis at the model's scale."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def damped(counts: sp.csr_matrix) -> sp.csr_matrix:
-    """Return log(1 + x): the tenth occurrence of a word tells less than the first."""
+    """Return log(1 + x): later occurrences of a word are less informative."""
     result = counts.copy()
     result.data = np.log1p(result.data)
     return result
@@ -28,12 +28,12 @@ def damped(counts: sp.csr_matrix) -> sp.csr_matrix:
 
 @dataclass(frozen=True)
 class Start:
-    """Where training starts.
+    """The start of a training.
 
     Attributes
     ----------
     directions : Tensor of shape (A, K)
-        An embedding starts at a document's weighted counts times these.
+        Initial embeddings are the documents' weighted counts times these.
     importance : Tensor of shape (A,)
         The weights of the words (inverse document frequencies).
     """
@@ -42,7 +42,7 @@ class Start:
     importance: Tensor
 
     def embed(self, counts: sp.csr_matrix, prior_std: float) -> Tensor:
-        """Return first embeddings of documents."""
+        """Return initial embeddings of documents."""
         weighted = CountTensor(damped(counts), self.importance)
         lengths = weighted.weighted_norms(self.importance).clamp(min=1e-6)
         coordinates = weighted.project(self.importance[:, None] * self.directions)
@@ -52,12 +52,11 @@ class Start:
 def semantic_start(
     sample: sp.csr_matrix, n_components: int, seed: int, like: Tensor, spare: int
 ) -> Start:
-    r"""Decompose a sample of documents.
+    """Return the start from a randomised singular value decomposition of a sample.
 
-    The documents' log counts, weighted by inverse document frequency and brought to
-    unit length, get a randomised singular value decomposition. Its documents' side,
-    scaled by the square roots of the singular values, is where embeddings start.
-    Directions beyond the rank of the sample stay zero.
+    Log counts are weighted by inverse document frequency and normalised to unit length.
+    Embeddings start at the documents' singular vectors times the square roots of the
+    singular values. Directions beyond the rank of the sample stay zero.
     """
     n_documents, n_words = sample.shape
     seen = np.bincount(sample.indices, minlength=n_words)
@@ -74,9 +73,8 @@ def semantic_start(
         return importance[:, None] * weighted.backproject(vectors / lengths)
 
     width = min(n_components + spare, n_documents, n_words)
-    basis = standard_normals(
-        (n_documents, width), generator(seed, Stream.SEMANTIC_START), like
-    )
+    source = generator(seed, Stream.SEMANTIC_START)
+    basis = standard_normals((n_documents, width), source, like)
     for _ in range(2):
         words, _ = torch.linalg.qr(backward(basis))
         basis, triangle = torch.linalg.qr(forward(words))
@@ -86,7 +84,7 @@ def semantic_start(
     if k:
         scale = (values[0] * values[:k]).rsqrt()
         found = words @ right[:k].t()
-        # A decomposition may turn any direction round: the longest entry decides.
+        # The sign of a direction is arbitrary: its longest entry becomes positive.
         longest = found.gather(0, found.abs().argmax(dim=0, keepdim=True))
         directions[:, :k] = found * longest.sign() * (n_documents**0.5 * scale)
     return Start(directions, importance)
@@ -98,12 +96,12 @@ def first_loadings(
     loadings: Loadings,
     settings: MinibatchSettings,
 ) -> tuple[Tensor, Tensor]:
-    r"""Return loadings and a correction of the bias that fit embeddings roughly.
+    """Return loadings and a correction of the bias that roughly fit the embeddings.
 
-    If the embeddings of all tokens, and those of one word's tokens, were Gaussians of
-    one covariance, that word's loading would be the difference of their means over
-    the variance. A ridge and a threshold, of which the kind of `loadings` has a say,
-    make it smaller.
+    If the embeddings of all tokens and those of one word's tokens were Gaussians with
+    the same covariance, the word's loading would be the difference of their means
+    divided by the variance. A ridge and a threshold, depending on the kind of
+    `loadings`, make it smaller.
     """
     totals = counts.word_totals()[:, None]
     tokens = counts.n_tokens[:, None]
@@ -111,10 +109,8 @@ def first_loadings(
     variance = (tokens * (embeddings - mean).square()).sum(dim=0) / tokens.sum()
     excess = counts.backproject(embeddings) - totals * mean
     excess = torch.nn.functional.softshrink(excess, loadings.shrink())
-    own = loadings.ridge(embeddings.shape[1])
-    ridge = max(
-        own, settings.ridge * min(1.0, len(counts) / max(1, settings.ridge_documents))
-    )
+    ridge = settings.ridge * min(1.0, len(counts) / max(1, settings.ridge_documents))
+    ridge = max(ridge, loadings.ridge(embeddings.shape[1]))
     start = excess / (totals * variance + ridge)
     bias = -0.5 * (start * start) @ variance - start @ mean
     return start, bias

@@ -42,49 +42,46 @@ class MinibatchTrainer(Trainer):
 
     One visit to a batch is one pass over its words, at one draw per document:
 
-    * posteriors go a damped Newton step with the curvature of
-      :class:`~docsigma.estep.curvature.WordCurvature`. The draw moves a gradient
-      by about the curvature times its distance from the mean; that is taken back, so
-      little of its noise is left;
-    * T goes a step of its own ascent, proximal Adam for point loadings. The linear half
-      of T's gradient, :math:`X^\top\nu`,
-      is kept exactly for the whole corpus as posteriors move; only the other half is
-      estimated from the batch, and what effective counts differ from counts. For a word
-      in few documents that removes nearly all noise. No step exceeds a Newton step.
+    * posteriors take a damped Newton step with the curvature of
+      :class:`~docsigma.estep.curvature.WordCurvature`. The draw changes a gradient
+      by about the curvature times its distance from the mean; subtracting that removes
+      most of the noise;
+    * T takes a step of its ascent, proximal Adam for point loadings. The linear
+      half of T's gradient, :math:`X^\top\nu`, is kept exactly for the whole corpus as
+      posteriors move; only the other half, and the difference of effective counts from
+      counts, are estimated from the batch. For a word in few documents that removes
+      nearly all noise. No step exceeds a Newton step.
 
     Training starts from latent semantic analysis, and with the commonest words.
 
-    Where a part learns from documents that the words have not seen, one batch is set
+    If a part learns from documents that the words are not trained on, one batch is set
     aside in the first half of the passes: its posteriors move, the words do not, and
-    the part learns from it after each pass. Then it joins the others.
+    the part learns from it after each pass. Then it joins the rest.
 
     Parameters
     ----------
     counts : SortedCounts
         The training documents.
     parts : Parts
-        Likelihood, prior, covariance family and loadings; those that learn are moved.
+        Those that learn are changed in place.
     like : Tensor
-        Gives dtype and device.
+        Sets dtype and device.
     n_components : int
-        K.
     stages : list of Stage
-        What passes there are.
+        The planned passes.
     batch_size : int
-        Documents in a batch.
     learn_bias : bool
-        Whether m moves.
+        Whether m is learned.
     init_scale : float
-        Standard deviation of noise on the first T.
+        Standard deviation of the noise on the initial T.
     seed : int
-        Decides all draws.
+        Seeds all draws.
     settings : MinibatchSettings
-        How it steps.
     ranks : Ranks
-        The processes that train together. Each has the words, and the posteriors of
-        its own documents; what is summed over documents is summed over them all.
+        The processes that train together. Each has the words and the posteriors of
+        its own documents; sums over documents are over those of all processes.
     scratch : path or None
-        Folder for a file that holds the posteriors in place of memory.
+        Folder for a file that holds the posteriors instead of memory.
     """
 
     def __init__(
@@ -127,7 +124,7 @@ class MinibatchTrainer(Trainer):
         self._frequencies_for: tuple[int, int | None] = (0, None)
 
     def _deal(self) -> None:
-        """Deal batches to the processes, and make room for this one's posteriors."""
+        """Deal batches to the processes, and allocate this one's posteriors."""
         self.dealt = DealtBatches(
             self.n_documents, self.batch_size, self.seed, self.ranks
         )
@@ -142,7 +139,7 @@ class MinibatchTrainer(Trainer):
         return self.counts.n_documents
 
     def fitted(self) -> tuple[Tensor, Tensor]:
-        """Return the words' columns and m, words in the order they came in."""
+        """Return the columns of the words and m, in the order of the counts."""
         loadings, bias = self._sorted_words()
         columns = self.parts.loadings.columns(loadings)
         place = torch.from_numpy(np.argsort(self.counts.order)).to(columns.device)
@@ -163,7 +160,7 @@ class MinibatchTrainer(Trainer):
         return self.table.loadings[:n_words], self.table.bias[:n_words]
 
     def stop_rule(self) -> StopRule | None:
-        """Return the rule of the last stage: over a fifth of it, after half of it."""
+        """Return the rule, from half of the last stage on, with windows of a fifth."""
         last, done = stage_after(self.epoch, self.stages)
         if last is not self.stages[-1]:
             return None
@@ -173,10 +170,10 @@ class MinibatchTrainer(Trainer):
         return StopRule(window)
 
     def _make_batch(self, places: NDArray[np.intp], n_words: int) -> Batch:
-        """Return documents with the commonest `n_words` words, and all their tokens.
+        """Return the documents at `places` among this process's, with `n_words` words.
 
-        `places` are those among this process's documents. Only a linear likelihood can
-        do without the other words.
+        They have the total number of tokens. Only a linear likelihood can do without
+        the rest of the words.
         """
         rows = self.dealt.rows[places]
         linear = self.parts.likelihood.linear
@@ -209,9 +206,9 @@ class MinibatchTrainer(Trainer):
         return self._cache[number]
 
     def documents(self, n_words: int) -> Iterator[Batch]:
-        """Go once through the documents that the words learn from in this pass.
+        """Iterate over this process's documents that the words learn from in this pass.
 
-        Those of this process; there is one block of them at the least, maybe empty.
+        There is at least one block, maybe empty.
         """
         if self.counts.in_memory:
             for number in range(len(self.dealt)):
@@ -271,11 +268,11 @@ class MinibatchTrainer(Trainer):
             )
 
     def _rare_bias(self, n_words: int) -> Tensor:
-        """Share what the row of the rare words has among them."""
+        """Return the biases of the rare words, given the row that merges them."""
         return log_shares(self.totals, n_words) + self.table.bias[n_words]
 
     def _grow(self, n_words: int) -> None:
-        """Start loadings of the words up to `n_words`; the row after is all others."""
+        """Start loadings of the words up to `n_words`; the next row merges the rest."""
         before, k = self.table.n_words, self.table.n_components
         rows = self._sample()
         counts = CountTensor(damped(self.counts.batch(rows, n_words)), self._like)
@@ -286,11 +283,8 @@ class MinibatchTrainer(Trainer):
         if before == 0:
             self.table.bias[0] = 0.0
         bias = self._rare_bias(before)
-        noise = standard_normals(
-            (n_words - before, k),
-            generator(self.seed, Stream.NEW_WORDS, before),
-            self._like,
-        )
+        source = generator(self.seed, Stream.NEW_WORDS, before)
+        noise = standard_normals((n_words - before, k), source, self._like)
         learned = shift[before:] if self.table.learn_bias else 0.0
         self.table.grow(
             n_words,
@@ -298,7 +292,7 @@ class MinibatchTrainer(Trainer):
             bias[: n_words - before] + learned,
             bias[n_words - before :],
         )
-        # The processors of other machines may have rounded otherwise.
+        # Other machines may round differently.
         self.ranks.first(self.table.tensor)
 
     def one_pass(self) -> PassSums:
@@ -347,22 +341,21 @@ class MinibatchTrainer(Trainer):
             )
         self._learn_parts(n_words)
         penalty = self.parts.loadings.penalty(self.table.loadings[:n_words])
-        # Once, and so that all processes agree on when to stop.
+        # Counted once, and the same in all processes, which must agree on when to stop.
         own = 0.0 if self.ranks.rank else penalty
         sums = self.ranks.sum(
             torch.stack([step.bound, step.kl, step.kl.new_tensor(own)])
         )
         bound, kl, penalty = sums.tolist()
         if self.parts.likelihood.linear:
-            # Else it has seen each of the rare words.
+            # Any other likelihood has seen each of the rare words.
             bound += self.counts.rare_log_likelihood(n_words)
         return PassSums(bound, kl, penalty)
 
     def _learn_parts(self, n_words: int) -> None:
         """Let parts learn from the documents just visited, or from the unseen ones."""
-        linear = self.parts.likelihood.linear
         words = self.table.loadings[:n_words], self.table.bias[:n_words]
-        if not linear:
+        if not self.parts.likelihood.linear:
             words = self._sorted_words()
 
         def posteriors() -> Iterator[tuple[CountTensor, Gaussians]]:
@@ -371,7 +364,7 @@ class MinibatchTrainer(Trainer):
 
         learned = learn_parts(self.parts, *words, posteriors(), ranks=self.ranks)
         if self.unseen is not None:
-            # Each process looks at all of them: a part's draws go by their order.
+            # Each process uses all of them: a part's draws depend on their order.
             rows = self.dealt.first
             counts = self.counts.batch(rows, self.counts.n_features)
             tensors = self.q.tensors().items()

@@ -1,4 +1,4 @@
-"""One pass of the minibatch trainer: what its visits to batches share."""
+"""One pass of the minibatch trainer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from docsigma.covariances import Gaussians
     from docsigma.kernels import CountTensor, SoftmaxMoments
-    from docsigma.likelihoods import DocumentLikelihood, LikelihoodTerms
+    from docsigma.likelihoods import LikelihoodTerms
     from docsigma.loadings import Loadings, WordAscent
     from docsigma.optimizers import Optimizer
     from docsigma.parts import Parts
@@ -37,7 +37,7 @@ class Batch(NamedTuple):
 class WordTable:
     """The words as the primitive reads them, ``[T, m, 1]``, and their optimizers.
 
-    The row after the last word with loadings is one word that stands for all others.
+    The row after the last word with loadings merges the rest of the words.
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class WordTable:
 
     @property
     def bias(self) -> Tensor:
-        """m, and the logit of the word for all others."""
+        """m, and the logit of the merged words."""
         return self.tensor[:, -2]
 
     def grow(self, n_words: int, loadings: Tensor, bias: Tensor, rest: Tensor) -> None:
-        """Add words with their loadings and bias; `rest` is of those left over."""
+        """Add words with their loadings and bias; `rest` has the biases of the rest."""
         new = slice(self.n_words, n_words)
         self.tensor[new, :-2] = loadings
         self.tensor[new, -2] = bias
@@ -88,7 +88,7 @@ class WordTable:
 
 
 def log_shares(totals: Tensor, n_words: int) -> Tensor:
-    """Return the log probabilities of rare words among themselves, by their counts."""
+    """Return the log probability of each rare word, given that the word is rare."""
     rare = totals[n_words:].clamp(min=1e-3)
     shared: Tensor = rare.log() - rare.sum().log()
     return shared
@@ -98,15 +98,14 @@ class MinibatchStep:
     r"""One pass of :class:`~docsigma.trainers.minibatch.MinibatchTrainer`.
 
     It moves the first `n_words` of `table` and the posteriors `q` of this process's
-    documents in place. `documents` are all of these, once. Of the whole corpus,
-    `totals` are the tokens of each word, `documents_with` the documents that have it,
-    and `n_tokens` all tokens. `log_shares` says how the words that one stands for share
-    its probability. `bound` and `kl` are sums over the documents visited so far;
-    `linear_gradient` is :math:`X^\top\nu` of all documents here: summed over the
-    `ranks`, the linear half of T's gradient for a linear likelihood, and most of it for
-    others. `effective_tokens` are those of each document's last visit, moved in place
-    too: with them as weights one evaluation of the words gives everything, though
-    effective counts follow from it.
+    `documents` in place. Of the whole corpus, `totals` are the tokens of each word,
+    `documents_with` the number of documents that contain it, and `n_tokens` all tokens.
+    `log_shares` are the :func:`log_shares` of the merged words. `bound` and `kl` are
+    sums over the documents visited so far. `linear_gradient` is :math:`X^\top\nu` of
+    this process's documents: summed over the `ranks`, the linear half of T's gradient
+    for a linear likelihood, and most of it for any other. `effective_tokens` are those
+    of each document's last visit, updated in place: with them as weights, one
+    evaluation of the words suffices, although effective counts follow from it.
     """
 
     def __init__(
@@ -127,7 +126,7 @@ class MinibatchStep:
         ranks: Ranks,
     ) -> None:
         self.table, self.parts, self.prior = table, parts, prior
-        # The commonest words, with loadings, and one word for all others.
+        # The commonest words, with loadings, and the row that merges the rest.
         self.rows = table.tensor[: n_words + 1]
         self.loadings, self.bias = self.rows[:-1, :-2], self.rows[:, -2]
         self.ranks = ranks
@@ -138,15 +137,14 @@ class MinibatchStep:
         self.totals = torch.cat([totals[:n_words], totals[n_words:].sum()[None]])
         self.bound = torch.zeros((), dtype=torch.float64, device=totals.device)
         self.kl = torch.zeros_like(self.bound)
-        linear = parts.likelihood.linear
-        self.linear_gradient = totals.new_zeros(n_words if linear else len(totals), k)
+        # A likelihood that is not linear has counts of all words.
+        size = n_words if parts.likelihood.linear else len(totals)
+        self.linear_gradient = totals.new_zeros(size, k)
         moment = totals.new_zeros(k)
         self.whole = are_whole(totals)
         self.information: WordInformation | None = None
         if parts.loadings.has_variance:
-            # A likelihood that is not linear has counts of all words.
-            size = n_words if parts.likelihood.linear else len(totals)
-            everything = totals.new_zeros(size, k)
+            everything = torch.zeros_like(self.linear_gradient)
             self.information = WordInformation(
                 everything[:n_words], totals[:n_words, None], self.whole
             )
@@ -163,23 +161,21 @@ class MinibatchStep:
         if self.information is not None:
             ranks.sum(everything)
         seen = documents_with.clamp(min=1.0)[:, None]
-        # A word in few documents has few directions: its curvature lies in them.
+        # The curvature of a word in few documents has few directions.
         rows = totals[:n_words, None] * (1 + k / seen)
         self.word_curvature = rows, moment / max(n_tokens, 1.0)
         faster = (settings.common / seen).sqrt_()
         self.word_rates = faster.clamp_(1.0, settings.rare_word_rate)
 
     def update_basis(self) -> None:
-        """Compute the words' covariance as it is now."""
-        loadings = self.rows[:, :-2]
-        self.basis = LoadingsBasis(loadings, self.bias, self.prior)
+        """Update the words' covariance."""
+        self.basis = LoadingsBasis(self.rows[:, :-2], self.bias, self.prior)
         self.norms = self._counted()[0].square().sum(dim=1)
 
     def _counted(self) -> tuple[Tensor, Tensor]:
-        """Return loadings and bias of the words that counts have columns for.
+        """Return loadings and bias of the words that are columns of the counts.
 
-        A linear likelihood counts the tokens of rare words as those of one word; any
-        other sees each of them.
+        Only a linear likelihood can treat rare words as one.
         """
         if self.parts.likelihood.linear or not len(self.log_shares):
             return self.loadings, self.bias
@@ -194,14 +190,24 @@ class MinibatchStep:
         curved: bool,
         unseen: bool = False,
     ) -> None:
-        """Move the posteriors of a batch, then T and m unless it is to stay unseen."""
+        """Move the posteriors of a batch, then T and m unless it is `unseen`."""
         rows, counts = batch
-        prior = self.prior
+        prior, parts = self.prior, self.parts
         q = self.q[rows]
         points = q.points(noise[:, None])[:, 0]
-        likelihood = self.parts.likelihood.bind(counts, *self._counted())
+        likelihood = parts.likelihood.bind(counts, *self._counted())
         weights = self.effective_tokens[rows]
-        moments, terms = self._evaluate(likelihood, q, points, weights, curved)
+        moments = parts.loadings.moments(
+            points,
+            self.rows,
+            whole=self.whole,
+            second=curved and parts.covariance.diagonal,
+            weights=weights,
+            workspace=self.table.workspace,
+        )
+        # A linear likelihood needs only the mean of w, which keeps the noise out.
+        at = q.mean if parts.likelihood.linear else points
+        terms = likelihood.at(at, moments.lse)
         self.effective_tokens[rows] = terms.tokens
         kl = objective.kl_divergence(q, prior)
         self.bound += objective.document_bound(terms.value, kl).sum()
@@ -212,10 +218,8 @@ class MinibatchStep:
         gradient = gradient - prior.penalty_gradient(q.mean)
         if curved:
             information = self._information(q, moments, terms.tokens)
-            q = q.halfway(
-                self.parts.covariance.with_information(q.mean, prior, information)
-            )
-        # Since the prior was learned, some precisions may be smaller than its own.
+            q = q.halfway(parts.covariance.with_information(q.mean, prior, information))
+        # The prior may have been learned since: its precision may exceed that of q.
         information = (q.precision - prior.diagonal).clamp_(min=0)
         trace = information.sum(dim=1, keepdim=True)
         curvature = WordCurvature(
@@ -227,7 +231,7 @@ class MinibatchStep:
             own_trace(counts, self.norms, likelihood.projected),
             trace,
         )
-        # The draw moved the gradient by the curvature times `away`: take that back.
+        # The draw changed the gradient by the curvature times `away`: undo that.
         away = points - q.mean
         step = self.settings.damping * (
             curvature.solve(gradient - prior.times(away)) + away
@@ -239,27 +243,6 @@ class MinibatchStep:
             self._move_words(
                 counts, points, q.mean, moved, moments, terms, weights, rate
             )
-
-    def _evaluate(
-        self,
-        likelihood: DocumentLikelihood,
-        q: Gaussians,
-        points: Tensor,
-        weights: Tensor,
-        curved: bool,
-    ) -> tuple[SoftmaxMoments, LikelihoodTerms]:
-        """Evaluate a draw per document; the words' gradients are weighted."""
-        moments = self.parts.loadings.moments(
-            points,
-            self.rows,
-            whole=self.whole,
-            second=curved and self.parts.covariance.diagonal,
-            weights=weights,
-            workspace=self.table.workspace,
-        )
-        # Linear: the mean of w says it all, and the draw's noise stays out.
-        at = q.mean if self.parts.likelihood.linear else points
-        return moments, likelihood.at(at, moments.lse)
 
     def _information(
         self, q: Gaussians, moments: SoftmaxMoments, tokens: Tensor
@@ -293,12 +276,12 @@ class MinibatchStep:
         softmax = moments.loading_gradient[:n_words]
         excess = -scale * moments.bias_gradient
         if not self.parts.likelihood.linear:
-            # Only how far effective counts are from counts is taken from the batch.
+            # Only the difference of effective counts from counts is from the batch.
             both = scale * self._excess(counts, points, mean, terms, weights)
             linear, rest = linear + both[:n_words, :-1], both[n_words:, -1:].sum(dim=0)
             excess += torch.cat([both[:n_words, -1], rest])
         if self.ranks.size > 1:
-            # Each has the linear half of its own documents: one sum does for both.
+            # Each has the linear half of its own documents: one sum covers both halves.
             linear = self.ranks.sum(linear - scale * softmax)
         table.ascent.ascend(
             self.loadings,
@@ -326,13 +309,13 @@ class MinibatchStep:
         terms: LikelihoodTerms,
         weights: Tensor,
     ) -> Tensor:
-        r"""Return what effective counts c add to the gradients by counts x.
+        r"""Return the difference of the gradients with effective counts c and counts x.
 
         Per word :math:`\sum_d [r c w - r x (w - \nu) - x\nu]` and, in the last column,
         :math:`\sum_d [r c - x]`, for draws w and means :math:`\nu`. The second term has
-        the mean zero, and takes the draw's noise away where c is nearly x. r brings c
-        to the sum that the other half of the gradient has, that of the last visit:
-        still the gradient of each document, with a slightly other weight.
+        mean zero, and cancels the noise of the draw where c is nearly x. r scales c to
+        the sum used in the other half of the gradient, that of the last visit: it
+        remains the gradient of each document, with a slightly different weight.
         """
         ratio = (weights / terms.tokens.clamp(min=1e-6))[:, None]
         drawn = terms.counts.backproject(torch.cat([ratio * points, ratio], dim=1))

@@ -1,4 +1,4 @@
-"""Which words the minibatch trainer trains in which passes."""
+"""The stages of the minibatch trainer: which words it trains in which passes."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ if TYPE_CHECKING:
 
 
 class Stage(NamedTuple):
-    """Passes over the corpus with the commonest words only; the rest is one word."""
+    """Passes over the corpus with the commonest words; the rest are merged into one."""
 
-    n_words: int  # words with loadings of their own
+    n_words: int  # words with their own loadings
     n_passes: int
     rates: tuple[float, float]  # of T at the beginning and the end; a cosine between
 
     def rate(self, done: float) -> float:
-        """Return the learning rate after a part `done` of the stage."""
+        """Return the learning rate after a fraction `done` of the stage."""
         high, low = self.rates
         return low + 0.5 * (high - low) * (1 + math.cos(math.pi * done))
 
 
 def stage_after(n_passes: int, stages: list[Stage]) -> tuple[Stage, int]:
-    """Return the stage after so many passes, and how many of them were its own."""
+    """Return the stage after `n_passes` passes, and how many of them it has done."""
     for stage in stages[:-1]:
         if n_passes < stage.n_passes:
             return stage, n_passes
@@ -33,16 +33,12 @@ def stage_after(n_passes: int, stages: list[Stage]) -> tuple[Stage, int]:
 
 
 def plan_stages(
-    counts: SortedCounts,
-    max_iter: int,
-    rate: float,
-    settings: MinibatchSettings,
+    counts: SortedCounts, max_iter: int, rate: float, settings: MinibatchSettings
 ) -> list[Stage]:
-    """Divide passes: the commonest words first, where that saves much.
+    """Plan the stages: the commonest words first, if that saves much time.
 
-    Rare words are most of the vocabulary and few of the tokens. As long as their
-    loadings are zero they are one word to the model, exactly, and a pass costs a
-    fraction.
+    Rare words are most of the vocabulary and few of the tokens. While their loadings
+    are zero, merging them into one word is exact, and a pass costs a fraction.
     """
     head = counts.covering(settings.head_tokens)
     first = int(max_iter * settings.head_passes)

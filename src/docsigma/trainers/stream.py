@@ -1,4 +1,4 @@
-"""Learning from documents that are seen once."""
+"""Training on documents that are seen once."""
 
 from __future__ import annotations
 
@@ -31,29 +31,18 @@ if TYPE_CHECKING:
 
 
 class StreamTrainer:
-    """T and m under documents that come in a stream.
+    """The state of a training on a stream of documents.
 
     The objective is that of all documents so far: a batch's gradient is scaled to
-    them, and the penalties count once.
+    them, and the penalties count once. Parameters are those of
+    :class:`~docsigma.trainers.minibatch.MinibatchTrainer`, except for two.
 
     Parameters
     ----------
-    parts : Parts
-        Likelihood, prior, covariance family and loadings.
-    like : Tensor
-        Gives dtype and device.
-    n_features, n_components : int
-        V and K.
     learning_rate : float
-        Step size of the first step; it falls with the root of their number.
-    batch_size : int
-        Documents in a batch.
+        Size of the first step; steps shrink with the root of their number.
     learn_bias : bool
-        Whether m moves; otherwise it follows the uni-gram so far.
-    seed : int
-        Decides all draws.
-    settings : MinibatchSettings
-        How it starts and steps.
+        Whether m is learned; otherwise it is the log uni-gram of all documents so far.
     """
 
     def __init__(
@@ -79,7 +68,7 @@ class StreamTrainer:
         self._table = WordTable(
             n_features, n_components, parts.loadings, like, learn_bias
         )
-        # No word stands for others here: its row never counts.
+        # No words are merged here: their row never counts.
         self._table.tensor[-1, -2] = -1e4
         self._n_steps = 0
         self._totals = np.zeros(n_features)
@@ -89,26 +78,26 @@ class StreamTrainer:
         self._seconds = 0.0
 
     def fitted(self) -> tuple[Tensor, Tensor]:
-        """Return the words' columns and m."""
-        loadings, bias = self._table.loadings, self._table.bias[:-1]
-        return self.parts.loadings.columns(loadings), bias
+        """Return the columns of the words and m."""
+        columns = self.parts.loadings.columns(self._table.loadings)
+        return columns, self._table.bias[:-1]
 
     def log_unigram(self) -> NDArray[np.float64]:
         """Return the log uni-gram of all documents so far."""
         return log_unigram(self._totals)
 
     def resume(self, model: Model, word_totals: NDArray[np.float64]) -> None:
-        """Go on from a model, with the sums of the counts that it was trained on."""
+        """Continue from a model, with the word totals of its training corpus."""
         self._table.loadings.copy_(model.loadings)
         self._table.bias[:-1] = model.bias
         if model.words is not None:
-            # The prior's part of it is small, and fades as documents come.
+            # It includes the prior's precision, which is small and fades in time.
             self._curvature = 1 / model.words.variance
         self._totals = word_totals
         self._started = True
 
     def learn(self, blocks: Iterable[sp.csr_matrix]) -> dict[str, float]:
-        """Pass once over some documents; return their bound and KL before learning."""
+        """Pass once over some documents; return their history row."""
         started = time.perf_counter()
         bound = kl = 0.0
         n_documents = 0
@@ -118,8 +107,7 @@ class StreamTrainer:
             if not self._started:
                 self._start(counts)
             elif not self._table.learn_bias:
-                unigram = torch.from_numpy(self.log_unigram()).to(self._like)
-                self._table.bias[:-1] = unigram
+                self._table.bias[:-1] = torch.from_numpy(self.log_unigram())
             for begin in range(0, counts.shape[0], self.batch_size):
                 batch = counts[begin : begin + self.batch_size]
                 if batch.nnz:
@@ -189,11 +177,10 @@ class StreamTrainer:
             self._table.bias_ascent.ascend(
                 self._table.tensor[:-1, -2:-1], excess * scale, rate * self.prior.scale
             )
-        kl = kl_divergence(q, self.prior)
-        return float(found.bound.sum()), float(kl.sum())
+        return float(found.bound.sum()), float(kl_divergence(q, self.prior).sum())
 
     def _information(self, counts: CountTensor, q: Gaussians) -> WordInformation | None:
-        """Return what loadings with a spread need to know of all documents so far."""
+        """Return the sums over documents so far that loadings with variances need."""
         if not self.parts.loadings.has_variance:
             return None
         totals = torch.from_numpy(self._totals).to(self._like)

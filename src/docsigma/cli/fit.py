@@ -65,7 +65,7 @@ class ModelOptions:
         float | None,
         option(
             "Sparsity: higher switches more words off (l1 penalty on the loadings). "
-            "Without it, rare words have less weight.",
+            "Without it, words whose loadings are uncertain count less.",
             "none; 1.0 for paper",
         ),
     ] = None

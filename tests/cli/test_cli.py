@@ -180,7 +180,7 @@ def test_config_file_gives_settings_and_flags_win(tmp_path, documents, capsys):
     config.write_text("topics = 3\n")
     assert "unknown key 'topics'" in refuse(capsys, *arguments)
     config.write_text("topics = \n")
-    assert "is no TOML file" in refuse(capsys, *arguments)
+    assert "is not a TOML file" in refuse(capsys, *arguments)
     config.unlink()
     assert "there is no file" in refuse(capsys, *arguments)
 

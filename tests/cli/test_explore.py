@@ -134,5 +134,5 @@ def test_labels_of_other_documents_are_refused_and_kept(folder, capsys, tmp_path
     command = ("explore", folder / "model", folder / "new.jsonl", "--no-browser")
     code, _, said = run(capsys, *command, "--labels", labels)
     assert code == 2
-    assert "names the document 'someone', which is not here" in said
+    assert "names an unknown document: 'someone'" in said
     assert labels.read_text() == '{"id": "someone", "label": "x"}\n'

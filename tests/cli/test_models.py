@@ -124,7 +124,7 @@ def test_topics_with_and_without_documents(model, kind, documents, capsys):
 def test_perplexity_needs_gaussians(model, kind, documents, capsys):
     if kind in POINTS:
         sentence = refuse(capsys, "perplexity", model, documents)
-        assert "gives points, no Gaussians, and so has no perplexity" in sentence
+        assert "gives points, not Gaussians, and so has no perplexity" in sentence
         return
     found = json.loads(succeed(capsys, "perplexity", model, documents, "--json"))
     assert found["n_draws"] == (20 if kind == "NVDM" else 32)

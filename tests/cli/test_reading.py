@@ -195,7 +195,9 @@ def test_fit_takes_what_tune_wrote(tmp_path, capsys):
     weighted = tuned(tmp_path / "w.json", weights="log-idf")
     assert "--weights none" in refuse(capsys, *args, weighted)
     (tmp_path / "other.json").write_text("{}")
-    assert "`docsigma tune` writes" in refuse(capsys, *args, tmp_path / "other.json")
+    assert "is not a file of `docsigma tune`" in refuse(
+        capsys, *args, tmp_path / "other.json"
+    )
 
 
 def test_stop_words_are_suggested_where_topics_are_full_of_them(tmp_path, capsys):

@@ -241,4 +241,4 @@ def test_a_port_that_is_taken_is_one_sentence(capsys, tmp_path):
         port = other.getsockname()[1]
         for command in (["serve", model], ["explore", model, documents]):
             said = refuse(capsys, *command, "--port", port)
-            assert f"--port {port} cannot be listened at on 127.0.0.1" in said
+            assert f"cannot listen on --port {port} of 127.0.0.1" in said

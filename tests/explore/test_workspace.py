@@ -180,9 +180,9 @@ def test_labels_are_kept_in_a_file_and_read_again(tmp_path):
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("{", "line 2 of the labels is no JSON object"),
-        ('{"id": "a"}', "line 2 of the labels is no JSON object"),
-        ('{"id": "z", "label": "x"}', "names the document 'z', which is not here"),
+        ("{", "line 2 of the labels is not a JSON object"),
+        ('{"id": "a"}', "line 2 of the labels is not a JSON object"),
+        ('{"id": "z", "label": "x"}', "names an unknown document: 'z'"),
         ('{"id": "a", "label": 3}', "has the label 3, not a string"),
         ('{"id": "a", "label": " "}', "from 1 to 200 characters, got 0"),
     ],

@@ -1,6 +1,6 @@
-"""The paper next door: baselines, speech corpora and experiments of the paper.
+"""Baselines, speech corpora and experiments of the paper.
 
-docsigma finds what is here by entry points: the command ``reproduce``, the corpora
+docsigma finds these by entry points: the command ``reproduce``, the corpora
 ``switchboard`` and ``fisher`` with their automatic transcripts, and saved models of the
 kinds SMM and NVDM.
 """

@@ -14,9 +14,9 @@ from docsigma.exceptions import InputError
 
 
 def reproduce(
-    name: Annotated[str | None, typer.Argument(help="Which; see --list.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Experiment; see --list.")] = None,
     show: Annotated[
-        bool, typer.Option("--list", help="Print what there is, and end.")
+        bool, typer.Option("--list", help="List the experiments and exit.")
     ] = False,
     out: Annotated[
         Path, typer.Option(help="Folder for JSON, Markdown and plot.")
@@ -32,17 +32,17 @@ def reproduce(
     ] = None,
     also: Annotated[
         list[Path] | None,
-        typer.Option(help="Folder of a run elsewhere; its rows are taken over."),
+        typer.Option(help="Folder of another run whose rows to include."),
     ] = None,
     as_it_is: Annotated[
         bool,
-        typer.Option("--no-compute", help="Make the files of the rows that are there."),
+        typer.Option("--no-compute", help="Only write the files of existing rows."),
     ] = False,
     ulmfit_weights: Annotated[
         Path | None, typer.Option(help="fastai's wt103 weights, for ULMFiT's rows.")
     ] = None,
 ) -> None:
-    """Reproduce a table or figure of the paper; a stopped run goes on."""
+    """Reproduce a table or figure of the paper; a stopped run continues."""
     from tqdm import tqdm
 
     from docsigma_paper.reproduce import EXPERIMENTS
@@ -64,7 +64,7 @@ def reproduce(
         seeds=tuple(range(seeds)),
         options={"ulmfit_weights": ulmfit_weights, "systems": system},
     )
-    with _common.going_on(f"the rows that are done are in {out / f'{name}.json'}"):
+    with _common.resumable(f"the rows so far are in {out / f'{name}.json'}"):
         log = partial(tqdm.write, file=sys.stderr)
         written = run(
             name, out, setting, log, also or (), progress=True, computes=not as_it_is

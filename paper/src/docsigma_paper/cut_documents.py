@@ -37,18 +37,10 @@ KINDS = ("glc", "glcu", "lr")
 
 @dataclass(frozen=True)
 class Cut:
-    """One classifier on documents of one length.
+    """Scores of one kind of classifier on documents cut to `n_words` words.
 
-    Attributes
-    ----------
-    n_words : int
-        Words a document was cut to.
-    kind : str
-        Which classifier.
-    accuracy, cross_entropy, ece : float
-        Per cent, nats, and expected calibration error.
-    n_documents : int
-        Documents evaluated.
+    Accuracy is in per cent, cross-entropy in nats; `ece` is the expected calibration
+    error.
     """
 
     n_words: int
@@ -132,16 +124,8 @@ def run(
         for kind, classifier in classifiers.items():
             log_proba = classifier.predict_log_proba(posterior)
             seen = evaluate(log_proba, test_labels, classifier.classes_)
-            results.append(
-                Cut(
-                    n_words,
-                    kind,
-                    seen["accuracy"],
-                    seen["cross_entropy"],
-                    seen["ece"],
-                    len(test),
-                )
-            )
+            accuracy, loss = seen["accuracy"], seen["cross_entropy"]
+            results.append(Cut(n_words, kind, accuracy, loss, seen["ece"], len(test)))
     return results
 
 

@@ -24,15 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """Topic ID by cross-validation on the training documents.
-
-    Attributes
-    ----------
-    accuracy : float
-        In per cent, over all folds.
-    cross_entropy : float
-        In nats, over all folds.
-    """
+    """Accuracy (per cent) and cross-entropy (nats) over all folds."""
 
     accuracy: float
     cross_entropy: float
@@ -40,15 +32,7 @@ class CrossValidation:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One point of the curve.
-
-    Attributes
-    ----------
-    epoch : int
-        Passes done.
-    accuracy, cross_entropy : float
-        See :class:`CrossValidation`.
-    """
+    """Accuracy (per cent) and cross-entropy (nats) after `epoch` passes."""
 
     epoch: int
     accuracy: float
@@ -68,7 +52,7 @@ def cross_validate(
     Parameters
     ----------
     features : array of shape (n_documents, n_features) or GaussianPosterior
-        What the classifier takes.
+        Input of the classifier.
     labels : sequence of str
         One per document.
     classifier : scikit-learn classifier
@@ -112,10 +96,9 @@ def cross_validate(
 class EarlyStopping:
     """A callback that evaluates topic ID at checkpoints and keeps the best model.
 
-    Hand it to ``fit`` of any model of this package. At each checkpoint it freezes the
-    model, embeds the training documents anew, and evaluates a classifier on them by
-    cross-validation. The training is not cut short unless `patience` is given: the
-    whole curve is wanted to see whether a model over-trains.
+    It is a callback for ``fit`` of any model. At each checkpoint it embeds the training
+    documents and evaluates a classifier on them by cross-validation. Without `patience`
+    training runs to its end, so that the curve shows whether the model over-trains.
 
     Parameters
     ----------
@@ -128,22 +111,20 @@ class EarlyStopping:
     every : int, default=50
         Passes between two checkpoints.
     variance : bool, default=True
-        Whether the classifier takes a GaussianPosterior, or an array of means.
+        Whether the classifier needs a GaussianPosterior, or an array of means.
     criterion : {"cross_entropy", "accuracy"}, default="cross_entropy"
-        What the best model is best in.
+        Measure that selects the best model.
     patience : int, default=None
-        End the training after so many checkpoints without a better one.
+        Checkpoints without improvement after which the training ends.
     n_folds : int, default=5
         Folds of the cross-validation.
 
     Attributes
     ----------
     curve : list of Checkpoint
-        What was seen.
-    best_model : fitted model or None
-        The model at the best checkpoint.
-    best : Checkpoint or None
-        The best checkpoint.
+        All checkpoints.
+    best, best_model : Checkpoint and fitted model, or None
+        The best checkpoint, and the model at that point.
 
     Examples
     --------

@@ -7,7 +7,7 @@ r"""Topic identification, the paper's second half: embed, classify, evaluate.
 K and l1 are chosen on the training part alone: for each pair a model is trained without
 labels, and GLCU on its embeddings is evaluated by cross-validation. The pair with
 the least cross-entropy is then evaluated on the test part, by GLC, GLCU and LR.
-A run that was stopped goes on with the pairs its FILE does not have yet.
+A stopped run continues with the pairs that its FILE lacks.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import argparse
 import json
 import time
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,38 +51,20 @@ if TYPE_CHECKING:
 AUTHORS_STEPS = 10
 
 
+@dataclass(frozen=True)
 class Task:
-    """Counts and labels of a corpus's two parts.
+    """Word counts and labels of the two parts of a corpus, and texts if it has them."""
 
-    Attributes
-    ----------
-    train, test : csr_matrix
-        Word counts.
-    train_labels, test_labels : list of str
-        One per document.
-    train_texts, test_texts : list of str or None
-        The documents themselves, where the corpus has them.
-    """
-
-    def __init__(
-        self,
-        train: sp.csr_matrix,
-        test: sp.csr_matrix,
-        train_labels: list[str],
-        test_labels: list[str],
-        train_texts: list[str] | None = None,
-        test_texts: list[str] | None = None,
-    ) -> None:
-        self.train = train
-        self.test = test
-        self.train_labels = train_labels
-        self.test_labels = test_labels
-        self.train_texts = train_texts
-        self.test_texts = test_texts
+    train: sp.csr_matrix
+    test: sp.csr_matrix
+    train_labels: list[str]
+    test_labels: list[str]
+    train_texts: list[str] | None = None
+    test_texts: list[str] | None = None
 
 
 def load_task(name: str, **options: Any) -> Task:
-    """Load a corpus with labels and count it; words of two training documents stay."""
+    """Load a labelled corpus; count words found in two training documents or more."""
     corpus = load_corpus(name, **options)
     train, train_labels = corpus.train.labelled()
     test, test_labels = corpus.test.labelled()
@@ -180,7 +163,7 @@ def main(arguments: list[str] | None = None) -> None:
             continue
         model = _fit(task, pair, chosen.max_iter, chosen.device)
         q = model.posterior(task.train)
-        # A loose tolerance is enough to tell the pairs apart.
+        # A loose tolerance is enough to rank the pairs.
         seen = cross_validate(
             q,
             task.train_labels,

@@ -263,7 +263,7 @@ def test_ctrl_c_says_what_was_kept(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(EXPERIMENTS, "convergence", replace(found, compute=stop))
     code, _, err = run(capsys, "reproduce", "convergence", "--out", tmp_path)
     assert code == 130
-    assert "convergence.json, and the same command goes on" in err
+    assert "convergence.json, and the same command continues" in err
 
 
 def test_some_systems_can_be_run_apart(tmp_path):

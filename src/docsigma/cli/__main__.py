@@ -10,10 +10,9 @@ from typing import Any
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; exits with its status.
+    """Run the command line and exit with its status.
 
-    0: done. 1: a defect, with a traceback. 2: bad input, told in one sentence.
-    130: stopped by Ctrl-C.
+    0: done. 1: a defect, with a traceback. 2: bad input, in one sentence. 130: Ctrl-C.
     """
     try:
         import rich  # noqa: F401 # typer does without, our tables do not
@@ -29,12 +28,12 @@ def main(arguments: list[str] | None = None) -> None:
 
     from docsigma.exceptions import InputError
 
-    # Of click, or of the copy that typer brings, as the version has it.
+    # Of click, or of its copy in typer, depending on the version.
     wrong_option: Any = typer.BadParameter.__base__
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn
-            # Not alone: typer would draw a box around a wrong option.
+            # In standalone mode typer draws a box around a wrong option.
             status = app(arguments, prog_name="docsigma", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         print("docsigma: stopped", file=sys.stderr)
@@ -42,7 +41,7 @@ def main(arguments: list[str] | None = None) -> None:
     except InputError as error:
         _fail(_with_flags(str(error)))
     except BrokenPipeError:
-        # The reader of our output has gone (`docsigma ... | head`).
+        # The reader of the output has closed it (`docsigma ... | head`).
         sys.stderr.close()
         sys.exit(0)
     except ValueError as error:
@@ -63,18 +62,17 @@ def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _with_flags(message: str) -> str:
-    """Name options as the command line does, where the library names arguments."""
+    """Replace the library's names of arguments by those of options."""
     names = "text_column|label_column|id_column|delimiter|encoding|n_components"
-    form = re.compile(rf"`({names}|n_clusters|tokenizer)`")
 
     def flag(found: re.Match[str]) -> str:
         return "--" + found[1].removeprefix("n_").replace("_", "-")
 
-    return form.sub(flag, message)
+    return re.sub(rf"`({names}|n_clusters|tokenizer)`", flag, message)
 
 
 def _parameter_sentence(message: str) -> str:
-    """Put scikit-learn's two sentences on a parameter into one, in plain words."""
+    """Return scikit-learn's two sentences about a parameter as one, in plain words."""
     from docsigma.cli._settings import ALIASES
 
     form = r"The '(\w+)' parameter of \w+ must be (.*)\. Got (.*) instead\."
@@ -95,7 +93,7 @@ def _parameter_sentence(message: str) -> str:
 
 
 def _option_sentence(message: str, arguments: Sequence[str]) -> str:
-    """Name the value that is no number: typer's sentence does not."""
+    """Name the value that is not a number, as typer does not."""
     found = re.match(
         r"Invalid value for '(--[\w-]+)': Input should be a valid", message
     )
@@ -107,7 +105,7 @@ def _option_sentence(message: str, arguments: Sequence[str]) -> str:
 
 
 def _fail(sentence: str) -> None:
-    # Without one, help has been shown instead.
+    # Empty where help has been shown instead.
     if sentence:
         print(f"docsigma: {sentence}", file=sys.stderr)
     sys.exit(2)

@@ -38,7 +38,7 @@ class Split(StrEnum):
 
 
 def option(text: str, default: str | None = None) -> Any:
-    """Return an option with its help; `default` says what is used if not given."""
+    """Return an option with its help; `default` replaces the default shown there."""
     return typer.Option(help=text, show_default=True if default is None else default)
 
 
@@ -49,7 +49,7 @@ DocumentsArgument = Annotated[
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, nothing else.")]
 Device = Annotated[
     str | None,
-    option("Where to compute: cpu, cuda, or auto: a GPU if there is one.", "auto"),
+    option("Where to compute: cpu, cuda, or auto (a GPU if there is one).", "auto"),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 Force = Annotated[
@@ -62,27 +62,23 @@ class CountingOptions:
     """How to choose the words of a vocabulary."""
 
     min_df: Annotated[
-        int | None, option("Keep words of at least this many documents.", "2")
+        int | None, option("Keep words found in at least this many documents.", "2")
     ] = None
     max_df: Annotated[
         float | None,
-        option("Leave out words of more than this share of the documents.", "1.0"),
+        option("Leave out words found in more than this share of documents.", "1.0"),
     ] = None
     max_features: Annotated[
         int | None, option("Keep only this many words, the most frequent.", "all")
     ] = None
     stop_words: Annotated[
-        str | None,
-        option(
-            "`english` leaves out the commonest words of English (the, of, ...).",
-            "none",
-        ),
+        str | None, option("`english` leaves out English stop words.", "none")
     ] = None
     tokenizer: Annotated[
         str | None,
         option(
-            "Cuts words where no spaces do: jieba (Chinese), janome (Japanese) or "
-            "pythainlp (Thai), after pip install of it.",
+            "Package that finds words where no spaces do: jieba (Chinese), janome "
+            "(Japanese) or pythainlp (Thai); install it with pip.",
             "spaces and punctuation",
         ),
     ] = None
@@ -90,10 +86,10 @@ class CountingOptions:
 
 @dataclass(frozen=True)
 class DocumentOptions:
-    """How to read documents; :func:`with_options` makes options of the fields."""
+    """How to read documents; :func:`with_options` turns the fields into options."""
 
     split: Annotated[
-        Split, option("Which half of a named corpus; a path is taken whole.")
+        Split, option("Which half of a named corpus; files are read whole.")
     ] = Split.test
     text_column: Annotated[str, option("Column that holds the text.")] = "text"
     label_column: Annotated[str | None, option("Column that holds the label.")] = (
@@ -102,7 +98,7 @@ class DocumentOptions:
     id_column: Annotated[str, option("Column that holds the document's id.")] = "id"
     delimiter: Annotated[
         str | None,
-        option("What separates columns: `;`, `tab`, ...", "comma; tab in .tsv"),
+        option("Separator of columns: `;`, `tab`, ...", "comma; tab in .tsv"),
     ] = None
     encoding: Annotated[str, option("Encoding of the texts, for example cp1252.")] = (
         "utf-8"
@@ -119,15 +115,11 @@ class DocumentOptions:
         if is_corpus(name):
             corpus = load_corpus(name)
             return corpus.train if self.split is Split.train else corpus.test
-        return load_corpus(
-            name,
-            vocabulary=self.vocabulary,
-            **self.columns,
-        ).train
+        return load_corpus(name, vocabulary=self.vocabulary, **self.columns).train
 
     @property
     def columns(self) -> dict[str, Any]:
-        """How the columns of a table are read."""
+        """Options for reading the columns of a table."""
         no_columns = ("split", "vocabulary")
         return {k: v for k, v in vars(self).items() if k not in no_columns}
 
@@ -150,9 +142,9 @@ class DocumentOptions:
         model: CountModel,
         part: Callable[[int], slice] = lambda n: slice(n),
     ) -> CountedSource:
-        """Count the documents called `name` by a model's words, or open their counts.
+        """Count documents with a model's words, or open counts that fit the model.
 
-        Counts that do not fit the model are refused. `part` says which of n documents.
+        `part` maps the number of documents to those to use.
         """
         stored = self.open_counts(name)
         if stored is not None:
@@ -162,7 +154,7 @@ class DocumentOptions:
 
 
 def is_corpus(name: str) -> bool:
-    """Whether a corpus goes by this name."""
+    """Whether `name` is the name of a corpus."""
     from docsigma.corpora import available_corpora
 
     return name in {info.name for info in available_corpora()}
@@ -171,10 +163,10 @@ def is_corpus(name: str) -> bool:
 def with_options(
     *without: str, **defaults: Any
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make options of the fields of a command's arguments that are dataclasses.
+    """Turn the fields of a command's dataclass arguments into options.
 
-    The fields `without` are no options of the command: they have their defaults,
-    which are those of the class unless `defaults` says otherwise.
+    The fields `without` are not offered and keep their defaults; `defaults` replaces
+    those of the class.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -213,10 +205,9 @@ def labelled_rows(
     name: str,
     others: str = "are left out",
 ) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Return the rows of the documents `name` that have a label, and their labels.
+    """Return the rows that have a label, and these labels; refuse documents with none.
 
-    How many they are is printed on standard error, if not all, with what becomes of the
-    `others`; none at all is refused.
+    If some have no label, standard error says so, and what becomes of the `others`.
     """
     import numpy as np
 
@@ -247,7 +238,7 @@ def load_model(folder: Path, device: str | None = None) -> CountModel:
 def check_same_model(
     what: str, other: CountModel, model: CountModel, folder: Path
 ) -> None:
-    """Refuse what belongs to another model than the one in `folder`."""
+    """Refuse what was made with another model than the one in `folder`."""
     if other.digest != model.digest:
         raise InputError(
             f"{what} is of another model ({other.digest[:8]}) than {folder} "
@@ -256,18 +247,18 @@ def check_same_model(
 
 
 @contextlib.contextmanager
-def going_on(kept: str) -> Iterator[None]:
-    """Print on Ctrl-C what was kept, for a command that can be run again to go on."""
+def resumable(kept: str) -> Iterator[None]:
+    """On Ctrl-C, print what was kept for the same command to continue from."""
     try:
         yield
     except KeyboardInterrupt:
-        message = f"docsigma: stopped; {kept}, and the same command goes on"
+        message = f"docsigma: stopped; {kept}, and the same command continues"
         typer.echo(message, err=True)
         raise typer.Exit(130) from None
 
 
 def check_positive(option: str, value: int) -> None:
-    """Refuse a number of things that is none."""
+    """Refuse a number below 1."""
     if value < 1:
         raise InputError(f"{option} must be 1 or more, got {value}")
 
@@ -275,13 +266,12 @@ def check_positive(option: str, value: int) -> None:
 def check_writable(
     path: Path, *inputs: str | Path | None, folder: bool = False, force: bool = False
 ) -> None:
-    """Refuse an output that cannot be written, before any work is done.
-
-    Nor may it be one of the `inputs` or, without `force`, exist already.
-    """
+    """Refuse an output that cannot be written, or that exists without `force`."""
     for name in inputs:
         if name is not None and path.exists() and _is_same_file(path, name):
-            raise InputError(f"--out {path} is an input of this command: give another")
+            raise InputError(
+                f"--out {path} is an input of this command: choose another name"
+            )
     parent = path.absolute().parent
     if not parent.is_dir():
         raise InputError(f"cannot write {path}: there is no folder {parent}")
@@ -294,7 +284,7 @@ def check_writable(
     occupied = any(path.iterdir()) if path.is_dir() else path.exists()
     if occupied and not force:
         raise InputError(
-            f"{path} exists already: --force overwrites it, or give --out another name"
+            f"{path} exists already: overwrite it with --force, or choose another --out"
         )
 
 
@@ -306,7 +296,7 @@ def _is_same_file(path: Path, name: str | Path) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder unless it is there."""
+    """Create a folder unless it exists."""
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -322,7 +312,7 @@ def print_json(value: Any) -> None:
 def print_report(
     report: Any, as_json: bool, title: str, rows: Mapping[str, Any]
 ) -> None:
-    """Print a report as JSON, or as a table of `rows`; a row of None is left out."""
+    """Print a report as JSON, or `rows` as a table, without those that are None."""
     if as_json:
         print_json(report)
         return
@@ -350,8 +340,7 @@ def table(title: str, *columns: str) -> Table:
 
     result = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
     for name in columns:
-        right = name.startswith(">")
-        justify: Any = "right" if right else "left"
+        justify: Any = "right" if name.startswith(">") else "left"
         result.add_column(name.lstrip(">"), justify=justify, overflow="fold")
     return result
 
@@ -360,8 +349,7 @@ def show(*items: Any) -> None:
     """Print tables and lines to standard output, as wide as the terminal."""
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else 80
-    console = Console(width=width, highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else 80, highlight=False)
     for item in items:
         console.print(item)
 

@@ -31,30 +31,29 @@ class CountedSource:
     """Documents counted by a model's words, in memory or on disk."""
 
     counts: Counts
-    # Tokens of each document that the model does not know.
+    # Tokens per document that the model does not know.
     n_unknown: NDArray[np.int64]
-    # From rows to the ids and labels of those documents; without any label, None.
+    # Map rows to their ids, labels (None if there are none) and texts (if available).
     ids: Callable[[Any], list[str]]
     labels: Callable[[Any], Sequence[str | None] | None]
-    # From rows to the texts of those documents; None where they are not at hand.
     texts: Callable[[Any], list[str]] | None = None
-    # Which of the documents are meant; by default all.
+    # The documents to work on; all by default.
     part: slice | None = None
 
     @property
     def rows(self) -> slice:
-        """The first and the last of the documents that are meant."""
+        """The documents to work on, from the first to the last."""
         part = self.part or slice(None)
         return slice(*part.indices(len(self.counts))[:2])
 
     @property
     def n_tokens(self) -> NDArray[np.int64]:
-        """Known tokens of each of the documents that are meant."""
+        """Known tokens of each document to work on."""
         found: NDArray[np.int64] = self.counts.n_tokens[self.rows].astype("int64")
         return found
 
     def blocks(self) -> Iterator[slice]:
-        """Yield the rows to work on at once: all of those in memory, or a block."""
+        """Yield the rows to work on together: all if in memory, else a block."""
         from docsigma.counts._base import BLOCK
 
         first, last = self.rows.start, self.rows.stop
@@ -64,15 +63,23 @@ class CountedSource:
 
 
 def counted_on_disk(
-    model: CountModel, stored: DiskCounts, part: slice | None = None
+    model: CountModel, stored: DiskCounts, part: slice
 ) -> CountedSource:
-    """Read counts of a folder; those of other words than the model's are refused."""
-    _check_same_words(model, stored)
+    """Return stored counts; refuse those of other words than the model's."""
+    known, found = model.vocabulary_, stored.vocabulary
+    if known is None or found is None:
+        _check_columns(model, stored.folder, stored.n_features)
+    elif found.words != known.words:
+        raise InputError(
+            f"{stored.folder} has {stored.n_features} words and the model "
+            f"{model.n_features_in_}, not the same in the same order: count with "
+            "--vocabulary and the model's folder"
+        )
     return CountedSource(stored, stored.n_unknown, stored.ids, stored.labels, part=part)
 
 
 def counted_in_memory(model: CountModel, documents: Documents) -> CountedSource:
-    """Count documents by a model's words."""
+    """Count documents with a model's words."""
     from docsigma.counts import MemoryCounts
     from docsigma.models.components import known_words
 
@@ -94,7 +101,7 @@ def counted_in_memory(model: CountModel, documents: Documents) -> CountedSource:
 def embed_counts(
     model: CountModel, counts: sp.csr_matrix | Counts
 ) -> tuple[NDArray[Any], GaussianPosterior | None]:
-    """Embed documents: their means, and their Gaussians if the model gives any."""
+    """Return the means of documents, and their Gaussians if the model has any."""
     if model.gives_points:
         return model.transform(counts), None
     q = model.posterior(counts)
@@ -102,7 +109,7 @@ def embed_counts(
 
 
 def count_words(words: Vocabulary | None, documents: Documents) -> CountedDocuments:
-    """Count documents by some words, or take the counts that they come with."""
+    """Count documents with a vocabulary, or return the counts that they come with."""
     from docsigma.counts import CountedDocuments
 
     if words is not None:
@@ -117,17 +124,3 @@ def _check_columns(model: CountModel, source: object, n_columns: int) -> None:
             f"{source} has {n_columns} columns, the model was fitted on "
             f"{model.n_features_in_}"
         )
-
-
-def _check_same_words(model: CountModel, counts: DiskCounts) -> None:
-    n_columns, n_words = counts.n_features, model.n_features_in_
-    known, found = model.vocabulary_, counts.vocabulary
-    if known is not None and found is not None:
-        if found.words != known.words:
-            raise InputError(
-                f"{counts.folder} has {n_columns} words and the model {n_words}, not "
-                "the same in the same order: count with --vocabulary and the model's "
-                "folder"
-            )
-    else:
-        _check_columns(model, counts.folder, n_columns)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demo found."""
+    """Results of the demo."""
 
     model: BayesianSMM
     test: Documents
@@ -47,11 +47,11 @@ class DemoResult:
     topic_id: dict[str, dict[str, float]]
 
     def by_certainty(self) -> np.ndarray[Any, Any]:
-        """Rows of the documents, the most certain first."""
+        """Return the rows of the documents, the most certain first."""
         return np.argsort(self.posterior.total_variance, kind="stable")
 
     def neighbours(self, row: int, n: int = 5) -> list[tuple[int, float]]:
-        """Nearest documents to `row` in Wasserstein-2 distance, with the distance."""
+        """Return the rows nearest in Wasserstein-2 distance, and their distances."""
         (distance,) = wasserstein2(self.posterior[row : row + 1], self.posterior)
         order = [i for i in np.argsort(distance, kind="stable") if i != row][:n]
         return [(int(i), float(distance[i])) for i in order]
@@ -66,10 +66,9 @@ def run_demo(
     verbose: bool = False,
     log: Callable[[str], object] = print,
 ) -> DemoResult:
-    """Fit on the corpus's training half, embed and label the other half.
+    """Fit on the training half of a labelled corpus, embed and label the other half.
 
-    `folder` takes ``model/``, the plots and the page ``explore.html``; `corpus` is a
-    named corpus of texts with labels; `log` takes a line on each step.
+    `folder` gets the model, a classifier, plots and the page ``explore.html``.
     """
     loaded = load_corpus(corpus)
     train, train_labels = loaded.train.labelled()
@@ -105,7 +104,7 @@ def run_demo(
     topic_id = {}
     trained = model.posterior(counts)
     for kind in KINDS:
-        # These two turn the model, and embed by themselves.
+        # These rotate the model and embed documents themselves.
         own = kind in SEMI_SUPERVISED
         documents = counts if own else trained
         classifier = CountsClassifier.fit(model, documents, train_labels, kind=kind)
@@ -135,5 +134,5 @@ def run_demo(
         counts, train_labels, held_out.counts, test_labels
     )
     log(f"plots: {', '.join(save_figures(figures, folder))}")
-    log(f"a page to look around: {folder / 'explore.html'}")
+    log(f"a page of the documents: {folder / 'explore.html'}")
     return DemoResult(model, loaded.test, held_out.n_tokens, q, perplexity, topic_id)

@@ -37,7 +37,7 @@ def _from_tune(path: Path) -> dict[str, Any]:
         raise InputError(f"there is no file {path}") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f"{path} is not what `docsigma tune` writes: a .json of settings needs its "
+            f"{path} is not a file of `docsigma tune`: settings in .json need its "
             "`parameters` and `solver`; others are .toml"
         ) from error
     if weights != "none":
@@ -57,7 +57,7 @@ def _from_file(path: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise InputError(f"there is no file {path}") from error
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is no TOML file: {error}") from error
+        raise InputError(f"{path} is not a TOML file: {error}") from error
 
 
 def read_settings(flags: dict[str, Any], config: Path | None) -> Settings:
@@ -67,21 +67,13 @@ def read_settings(flags: dict[str, Any], config: Path | None) -> Settings:
     known = set(inspect.signature(BayesianSMM).parameters)
     values = {} if config is None else _from_file(config)
     values = {ALIASES.get(k, k).replace("-", "_"): v for k, v in values.items()}
-    for name in values:
-        if name not in known | COUNTING:
-            alike = get_close_matches(name, known | COUNTING | set(ALIASES), 1)
-            hint = (
-                f"did you mean {alike[0]!r}?"
-                if alike
-                else (
-                    "known are the options of `docsigma fit` and the parameters of "
-                    "BayesianSMM"
-                )
-            )
-            raise InputError(f"{config} has an unknown key {name!r}: {hint}")
-    for name, value in flags.items():
-        if value is not None:
-            values[ALIASES.get(name, name)] = value
+    for name in (k for k in values if k not in known | COUNTING):
+        hint = "use options of `docsigma fit` or parameters of BayesianSMM"
+        if alike := get_close_matches(name, known | COUNTING | set(ALIASES), 1):
+            hint = f"did you mean {alike[0]!r}?"
+        raise InputError(f"{config} has an unknown key {name!r}: {hint}")
+    given = {k: v for k, v in flags.items() if v is not None}
+    values |= {ALIASES.get(name, name): value for name, value in given.items()}
     if "ngram_range" in values:
         values["ngram_range"] = tuple(values["ngram_range"])
     return Settings(

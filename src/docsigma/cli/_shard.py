@@ -15,8 +15,8 @@ from docsigma.exceptions import InputError
 ShardOption = Annotated[
     str | None,
     option(
-        "Do one of n equal parts, as 0/8 to 7/8, and write it to a file whose name "
-        "says which. A part that is there already is not done again.",
+        "Process one of n equal parts, 0/8 to 7/8, and write it to a numbered file. A "
+        "part that exists already is skipped.",
         "all",
     ),
 ]
@@ -24,14 +24,14 @@ ShardOption = Annotated[
 
 @dataclass(frozen=True)
 class Shard:
-    """One of some equal parts, from 0; by default all there is."""
+    """Part `number`, from 0, of equal parts; by default everything."""
 
     number: int = 0
     of: int = 1
 
     @classmethod
     def parse(cls, text: str | None) -> Shard:
-        """Read what a user wrote."""
+        """Parse the option's value."""
         if text is None:
             return cls()
         found = re.fullmatch(r"(\d+)/(\d+)", text)
@@ -42,21 +42,21 @@ class Shard:
         return cls(int(found[1]), int(found[2]))
 
     def file(self, out: Path) -> Path:
-        """Return the name of the part that belongs to this shard."""
+        """Return the name of this part's file."""
         if self.of == 1:
             return out
-        own = f"{out.stem}-{self.number:05d}-of-{self.of:05d}{out.suffix}"
-        return out.with_name(own)
+        name = f"{out.stem}-{self.number:05d}-of-{self.of:05d}{out.suffix}"
+        return out.with_name(name)
 
     def rows(self, n: int) -> slice:
-        """Return which of n documents it has; none of the parts may be empty."""
+        """Return this part of n documents; refuse more parts than documents."""
         if self.of > max(1, n):
             raise InputError(f"--shard asks for {self.of} parts of {n} documents")
         return slice(n * self.number // self.of, n * (self.number + 1) // self.of)
 
     def is_done(self, out: Path, force: bool) -> bool:
-        """Whether an earlier run has written this part; says so."""
+        """Whether an earlier run has written this part; if so, print that."""
         done = self.of > 1 and not force and self.file(out).is_file()
         if done:
-            typer.echo(f"docsigma: {self.file(out)} is there already", err=True)
+            typer.echo(f"docsigma: {self.file(out)} exists already", err=True)
         return done

@@ -1,8 +1,8 @@
 """Columns of numbers and strings, written as .parquet, .csv, .npz or .jsonl.
 
-Constants, arrays that belong to the table and not to a row, are arrays of their own in
-.npz and JSON in the schema's metadata in .parquet; .csv and .jsonl have no place for
-them. A column of vectors becomes one column per entry in .csv: mean[0], mean[1], ...
+Constants are arrays of the whole table: in .npz separate arrays, in .parquet JSON in
+the schema's metadata; .csv and .jsonl have no place for them. A column of vectors
+becomes one column per entry in .csv: mean[0], mean[1], ...
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ def _write_jsonl(path: Path, blocks: Blocks) -> None:
 def _write_csv(path: Path, blocks: Blocks) -> None:
     with path.open("w", encoding="utf-8", newline="") as handle:
         writer = csv.writer(handle, lineterminator="\n")
-        header: list[str] = []
-        for columns, _ in blocks:
+        for number, (columns, _) in enumerate(blocks):
             flat: dict[str, list[Any]] = {}
             for name, values in columns.items():
-                if isinstance(values, list) or values.ndim == 1:
-                    flat[name] = values if isinstance(values, list) else values.tolist()
+                if isinstance(values, list):
+                    flat[name] = values
+                elif values.ndim == 1:
+                    flat[name] = values.tolist()
                 else:
                     for i, column in enumerate(values.T.tolist()):
                         flat[f"{name}[{i}]"] = column
-            if not header:
-                header = list(flat)
-                writer.writerow(header)
+            if number == 0:
+                writer.writerow(flat)
             # A document without a label has an empty field.
             writer.writerows(zip(*flat.values(), strict=True))
 
@@ -63,7 +63,7 @@ def _write_npz(path: Path, blocks: Blocks) -> None:
         whole |= constants
         for name, column in columns.items():
             if isinstance(column, list):
-                # A label that is missing; None would need a pickle.
+                # A missing label; None would need a pickle.
                 column = ["" if value is None else value for value in column]
             parts.setdefault(name, []).append(np.asarray(column))
     arrays: Any = {name: np.concatenate(found) for name, found in parts.items()}
@@ -112,9 +112,9 @@ def check_table(path: Path, *inputs: str | Path, force: bool) -> None:
 
 
 def write_table(path: Path, blocks: Blocks) -> None:
-    """Write blocks of rows to `path`, which appears when all are written.
+    """Write blocks of rows to `path`, one at a time except in .npz.
 
-    Rows are on disk before the next block is asked for, except those of .npz.
+    The file appears when all are written.
     """
     with atomic_file(path) as temporary:
         _WRITERS[path.suffix](temporary, blocks)

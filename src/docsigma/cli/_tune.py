@@ -36,10 +36,9 @@ SOLVERS = ("fast", "paper")
 
 @dataclass(frozen=True)
 class Space:
-    """Where the search looks.
+    """Ranges and choices of a search; those of two numbers have a log scale.
 
-    The least and greatest `l1` and `prior_precision` are searched by their logarithms;
-    weights "log-idf" are those of :class:`~docsigma.counts.TokenWeights`.
+    Weights "log-idf" are those of :class:`~docsigma.counts.TokenWeights`.
     """
 
     n_components: tuple[int, ...] = (50, 100, 200)
@@ -50,11 +49,7 @@ class Space:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The best parameters of a search, and its trials.
-
-    `value` is what was minimised on the held-out part; `trials` has the parameters and
-    values of all trials, in order.
-    """
+    """The best parameters, their value on held-out documents, and all trials."""
 
     parameters: dict[str, Any]
     value: float
@@ -78,18 +73,13 @@ def tune(
 ) -> Tuned:
     """Search K, the l1 weight and the precision of the prior.
 
-    A part of the training documents is held out, the same share of each class. A
-    model is trained on the rest, and so is the classifier; it is evaluated on the
-    part held out, documents that the model has not seen. The weight of LR is chosen
-    by cross-validation within the rest.
+    The model, and the classifier, are trained on a part of the training documents and
+    evaluated on the rest, the share `held_out` of each class: "random" documents, or
+    the "latest". Messages of one discussion are alike, so that random ones are too easy
+    where the test documents come later.
 
-    The `hold_out` documents are drawn at random, or those of each class that come
-    "latest". Messages of one discussion are alike: where the test documents are later
-    ones, messages drawn at random make a task far easier than theirs.
-
-    `random_state` decides the part held out, the search and the models: with the same
-    number of trials, those in `journal` included, and however often it was stopped, the
-    search is the same.
+    `random_state` decides the division, the search and the models, however often the
+    search was stopped and continued from its `journal`.
     """
     optuna = _optuna()
     check_choice("objective", objective, OBJECTIVES)
@@ -152,36 +142,34 @@ def tune(
     try:
         study = _open_study(optuna, f"docsigma-{objective}", journal, settings)
         complete = [optuna.trial.TrialState.COMPLETE]
-        while (done := len(study.get_trials(states=complete))) < n_trials:
-            # One seed per trial: a search that was stopped continues as if it was not.
-            study.sampler = optuna.samplers.TPESampler(seed=random_state + done)
+        while (n_done := len(study.get_trials(states=complete))) < n_trials:
+            # One seed per trial: a stopped search continues as if it had not stopped.
+            study.sampler = optuna.samplers.TPESampler(seed=random_state + n_done)
             study.optimize(evaluate, n_trials=1)
     except OSError as error:
         # A trial touches no other file.
         raise InputError(f"cannot write {journal}: {error.strerror}") from error
-    trials = [
-        {**trial.params, "value": trial.value}
-        for trial in study.get_trials(states=complete)
-    ]
+    done = study.get_trials(states=complete)
+    trials = [{**trial.params, "value": trial.value} for trial in done]
     return Tuned(dict(study.best_params), float(study.best_value), trials)
 
 
 def _open_study(
     optuna: Any, name: str, journal: Path | None, settings: dict[str, Any]
 ) -> Any:
-    """Begin a search, or continue that of the journal if its settings are the same."""
+    """Begin a search, or continue that in the journal if its settings are the same."""
     storage = None
     if journal is not None:
         _check_journal(journal)
         backend = optuna.storages.journal.JournalFileBackend(str(journal))
         storage = optuna.storages.JournalStorage(backend)
     study = optuna.create_study(study_name=name, storage=storage, load_if_exists=True)
-    # As the journal gives them back: without tuples.
+    # The journal returns tuples as lists.
     settings = json.loads(json.dumps(settings))
     if study.user_attrs.get("settings", settings) != settings:
         raise InputError(
             f"{journal} holds another search: other documents or settings; "
-            "move it away to begin anew"
+            "move it away to start again"
         )
     study.set_user_attr("settings", settings)
     return study
@@ -199,13 +187,13 @@ def _check_journal(journal: Path) -> None:
                 whole = False
             if not whole:
                 raise InputError(
-                    f"{journal}, line {number} is damaged: no search can go on from "
-                    "it; move the file away to begin anew"
+                    f"{journal}, line {number} is damaged: the search cannot "
+                    "continue; move the file away to start again"
                 )
 
 
 def show_parameters(parameters: dict[str, Any]) -> str:
-    """Write parameters in one line."""
+    """Return parameters in one line."""
     return ", ".join(
         f"{name} {x}" if isinstance(x, str) else f"{name} {x:.4g}"
         for name, x in parameters.items()
@@ -214,8 +202,8 @@ def show_parameters(parameters: dict[str, Any]) -> str:
 
 def write_tuned(path: Path, found: Tuned, settings: dict[str, Any]) -> None:
     """Write what was found as JSON."""
+    text = json.dumps(settings | asdict(found), indent=1)
     with atomic_file(path) as temporary:
-        text = json.dumps(settings | asdict(found), indent=1)
         temporary.write_text(text + "\n", "utf-8")
 
 
@@ -226,10 +214,9 @@ def divide(
     hold_out: str,
     random_state: int,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Divide documents into two parts, with the same share of each class.
+    """Return the rows of two parts, the second with the share `part` of each class.
 
-    `labels` are None for one class, `part` is the share of the second part, and
-    `hold_out` is that of :func:`tune`. A class that would miss in a part is refused.
+    Without `labels` there is one class; a class that a part would lack is refused.
     """
     codes = np.zeros(n_documents, int)
     if labels is not None:
@@ -263,7 +250,7 @@ def _optuna() -> Any:
         import optuna
     except ImportError as error:
         raise InputError("tuning needs: pip install docsigma[tune]") from error
-    # It would print a failure with its traceback; the caller says it in a sentence.
+    # It would print a failure with its traceback; the caller raises one sentence.
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna
 
@@ -276,11 +263,12 @@ def _cross_entropy(
     test_labels: Any,
     objective: str,
 ) -> float:
-    seen, unseen = model.posterior(train), model.posterior(test)
     classifier: Any = CrossValidatedLogisticRegression()
-    inputs: tuple[Any, Any] = seen.mean, unseen.mean
+    seen: Any = model.posterior(train)
+    unseen: Any = model.posterior(test)
     if objective == "glcu":
-        classifier, inputs = UncertainGaussianClassifier(tol=1e-3), (seen, unseen)
-    classifier.fit(inputs[0], train_labels)
-    log_proba = classifier.predict_log_proba(inputs[1])
+        classifier = UncertainGaussianClassifier(tol=1e-3)
+    else:
+        seen, unseen = seen.mean, unseen.mean
+    log_proba = classifier.fit(seen, train_labels).predict_log_proba(unseen)
     return cross_entropy(log_proba, test_labels, classes=classifier.classes_, log=True)

@@ -8,12 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from docsigma import __version__
-from docsigma._extensions import (
-    PAPER,
-    find_registered,
-    install_hint,
-    registered_names,
-)
+from docsigma._extensions import PAPER, find_registered, install_hint, registered_names
 from docsigma.cli.classifier import app as classifier
 from docsigma.cli.cluster import cluster
 from docsigma.cli.count import count
@@ -62,7 +57,7 @@ def _root(
 
 
 def _missing(name: str) -> Callable[[], None]:
-    """Return a command that says what to install, whatever its arguments."""
+    """Return a command that refuses any arguments with what to install."""
 
     def refuse() -> None:
         raise InputError(f"the command `{name}` is {install_hint('commands', name)}")
@@ -70,23 +65,20 @@ def _missing(name: str) -> Callable[[], None]:
     return refuse
 
 
-# Functions, or groups of them; those of other distributions join by entry points.
+# Functions, or groups of them; other distributions add theirs by entry points.
 _WORK = (count, fit, embed, perplexity, topics, tune)
 _LOOKUP = (index, search, duplicates, cluster, serve, explore, drift)
 _FUNCTIONS = (*_WORK, *_LOOKUP, info, corpora, demo, doctor)
 COMMANDS: dict[str, Any] = {command.__name__: command for command in _FUNCTIONS}
 COMMANDS["classifier"] = classifier
-_ANYTHING = {
-    "ignore_unknown_options": True,
-    "allow_extra_args": True,
-    "help_option_names": [],
-}
+_ANYTHING: dict[str, Any] = {"ignore_unknown_options": True, "allow_extra_args": True}
+_ANYTHING["help_option_names"] = []
 _known = registered_names("commands", COMMANDS)
 for _name in _known:
     try:
         _command: Any = find_registered("commands", _name, COMMANDS)
     except ImportError as _error:
-        # A broken distribution must not take the other commands with it.
+        # A broken distribution must not disable the other commands.
         typer.echo(f"docsigma: no command `{_name}`: {_error}", err=True)
         continue
     if isinstance(_command, typer.Typer):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="classifier",
-    help="Train, use and judge a classifier on a model's embeddings.",
+    help="Train, use and evaluate a classifier on a model's embeddings.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -48,8 +48,7 @@ def fit(
     calibration: Annotated[
         str | None,
         option(
-            "Labelled documents, not those of training, that prediction sets are "
-            "calibrated on.",
+            "Labelled documents, not those of training, to calibrate prediction sets.",
             "the hybrid's held-out ones",
         ),
     ] = None,
@@ -59,8 +58,8 @@ def fit(
 ) -> None:
     """Train a classifier on labelled documents and write it to a folder.
 
-    The hybrid and evidence learn from documents without a label too; the other kinds
-    leave them out. The folder holds the model: predict and evaluate need nothing else.
+    The kinds hybrid and evidence also learn from documents without a label. The folder
+    holds the model: predict and evaluate need nothing else.
     """
     from docsigma._array_checks import check_choice
     from docsigma.classifiers.counts_classifier import (
@@ -110,13 +109,13 @@ def predict(
     force: _common.Force = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
-    """Write a label, and how sure it is, for each document.
+    """Write the label of each document, with its uncertainty.
 
     A row holds id, predicted (also as label), probability[CLASS] for each class,
     entropy (nats: high where the label may be wrong), epistemic (the part of it that
-    more words would remove), typicality (low for classes that training has not seen),
-    prediction_set (labels, with |; if the classifier is calibrated), total_variance
-    (unless the model gives points), n_tokens and n_unknown.
+    more words would remove), typicality (low for classes not seen in training),
+    prediction_set (labels separated by |, if the classifier is calibrated),
+    total_variance (unless the model gives points), n_tokens and n_unknown.
     """
     import numpy as np
 
@@ -147,19 +146,18 @@ def predict(
 
     write_table(out, blocks())
     top = np.concatenate(tops)
-    n_unsure = int((top < 0.5).sum())
     report = {
         "file": str(out),
         "n_documents": len(top),
         "n_classes": len(classifier.classes_),
         "mean_probability": float(top.mean()),
-        "n_under_half": n_unsure,
+        "n_under_half": int((top < 0.5).sum()),
         "n_empty": int((source.n_tokens == 0).sum()),
     }
     shown = {
         "documents": len(top),
         "mean probability of the label": f"{top.mean():.3f}",
-        "labels under one half": n_unsure,
+        "labels under one half": report["n_under_half"],
         "documents with no known word": report["n_empty"],
     }
     _common.print_report(report, as_json, f"{docs} -> {out}", shown)
@@ -176,10 +174,9 @@ def evaluate(
     reader: _common.DocumentOptions,
     as_json: _common.JsonFlag = False,
 ) -> None:
-    """Judge a classifier on labelled documents.
+    """Evaluate a classifier on labelled documents.
 
-    Documents without a label, and those of classes that training has not seen, are
-    counted and left out.
+    Documents without a label, or of a class not seen in training, are left out.
     """
     import numpy as np
 
@@ -261,12 +258,12 @@ def evaluate(
     if known.unseen:
         _common.show(
             f"left out: {known.n_unseen} documents of {len(known.unseen)} classes "
-            f"that training has not seen ({', '.join(known.unseen[:5])})"
+            f"not seen in training ({', '.join(known.unseen[:5])})"
         )
 
 
 class _KnownDocuments:
-    """Documents, counted, without those of no label or of one that is not known."""
+    """Counted documents of the classifier's classes."""
 
     def __init__(
         self, classifier: CountsClassifier, reader: _common.DocumentOptions, docs: str
@@ -289,7 +286,7 @@ class _KnownDocuments:
         self.unseen = sorted(set(labels[~known].tolist()))
 
     def predict_log_proba(self, classifier: CountsClassifier) -> Any:
-        """Return log probabilities; of documents on disk block by block."""
+        """Return log probabilities, computed in blocks where documents are on disk."""
         import numpy as np
 
         from docsigma.counts._base import BLOCK
@@ -310,17 +307,15 @@ def _plots(
     from docsigma.metrics import plots
 
     _common.make_folder(folder)
-    proba, name = np.exp(log_proba), classifier.kind.upper()
-    labels, classes = known.labels, classifier.classes_
+    proba, name, labels = np.exp(log_proba), classifier.kind.upper(), known.labels
     n_tokens = known.source.counts.n_tokens[known.rows]
+    of: Any = {"classes": classifier.classes_}
     figures = {
-        "reliability.png": plots.plot_reliability(proba, labels, classes=classes),
-        "risk_coverage.png": plots.plot_risk_coverage(
-            {name: proba}, labels, classes=classes
-        ),
-        "confusion.png": plots.plot_confusion_matrix(proba, labels, classes=classes),
+        "reliability.png": plots.plot_reliability(proba, labels, **of),
+        "risk_coverage.png": plots.plot_risk_coverage({name: proba}, labels, **of),
+        "confusion.png": plots.plot_confusion_matrix(proba, labels, **of),
         "cross_entropy_by_length.png": plots.plot_cross_entropy_by_length(
-            {name: log_proba}, labels, n_tokens, classes=classes
+            {name: log_proba}, labels, n_tokens, **of
         ),
     }
     return plots.save_figures(figures, folder)

@@ -19,11 +19,11 @@ def cluster(
     force: _common.Force = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
-    """Group documents that are alike, in as many groups as there turn out to be.
+    """Group similar documents; the number of groups is found.
 
-    The classifier (hybrid or evidence) knows how far documents of one class lie apart;
-    the groups need not be its classes. A row holds id, label (if known) and group: 0 is
-    the largest, -1 are documents with no known word.
+    A classifier (hybrid or evidence) has learned how far apart documents of one class
+    lie; the groups need not be its classes. A row holds id, label (if known) and group:
+    0 is the largest, -1 stands for documents with no known word.
 
     Example: docsigma cluster classifier tickets.csv --out groups.csv
     """
@@ -34,11 +34,11 @@ def cluster(
     from docsigma.search.documents import evidence_of
 
     check_table(out, clf, docs, force=force)
-    topics = CountsClassifier.load(clf)
-    evidence = evidence_of(topics)
+    classifier = CountsClassifier.load(clf)
+    evidence = evidence_of(classifier)
     assert evidence is not None
-    source = reader.count(docs, topics.model)
-    embedded: Any = topics.embed(source.counts)
+    source = reader.count(docs, classifier.model)
+    embedded: Any = classifier.embed(source.counts)
     groups = group_by_evidence(evidence, embedded)
     columns: dict[str, Any] = {"id": source.ids(slice(None))}
     labels = source.labels(slice(None))

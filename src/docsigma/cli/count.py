@@ -23,11 +23,8 @@ if TYPE_CHECKING:
     from docsigma.corpora import Documents
     from docsigma.counts import Vocabulary
 
-    # Called once a pass over the documents.
+    # Called once per pass over the documents.
     Blocks = Callable[[], Iterable[Documents]]
-
-
-LIMITS = ("min_df", "max_df", "max_features")
 
 
 @_common.with_options("vocabulary", split=_common.Split.train)
@@ -38,8 +35,8 @@ def count(
     vocabulary: Annotated[
         Path | None,
         option(
-            "Words to count: a folder made by `fit` or `count`, or a file, one word "
-            "per line. For a count matrix a file names its columns.",
+            "Words to count: a folder made by `fit` or `count`, or a file with one "
+            "word per line. For a count matrix, a file names its columns.",
             "learned from DOCS",
         ),
     ] = None,
@@ -54,10 +51,9 @@ def count(
 ) -> None:
     """Count the words of documents and write the counts to a folder.
 
-    Texts are read in blocks and never all in memory: .jsonl, .csv, .tsv,
-    .txt, .parquet, folders. They are read twice if their vocabulary must be
-    learned. Corpora that go by a name, count matrices (.mtx, .npz) and
-    compressed Parquet are read whole, as `fit` does.
+    Texts (.jsonl, .csv, .tsv, .txt, .parquet, folders) are read in blocks, twice if
+    their vocabulary must be learned. Named corpora, count matrices (.mtx, .npz) and
+    compressed Parquet are read whole, as by `fit`.
 
     Example: docsigma count calls.jsonl.gz --out calls --min-df 5
     """
@@ -74,14 +70,12 @@ def count(
         with CountsWriter(out, n_features, words) as writer:
             for block in _watched(blocks(), "count", bar):
                 counted = count_words(words, block)
+                unknown = counted.n_unknown
                 writer.add(
-                    counted.counts,
-                    block.labels,
-                    ids=block.ids,
-                    n_unknown=counted.n_unknown,
+                    counted.counts, block.labels, ids=block.ids, n_unknown=unknown
                 )
                 n_tokens += int(counted.n_tokens.sum())
-                n_unknown += int(counted.n_unknown.sum())
+                n_unknown += int(unknown.sum())
                 n_empty += int((counted.n_tokens == 0).sum())
             if n_tokens == 0:
                 raise InputError(f"{docs} holds no word: every count is zero")
@@ -119,7 +113,7 @@ def _source(
     counting: dict[str, Any],
     bar: bool,
 ) -> tuple[Blocks, Vocabulary | None, int]:
-    """Find the documents, the words to count, and how many columns they make."""
+    """Return the documents, the words to count, and the number of columns."""
     from docsigma.corpora.files import can_stream
     from docsigma.counts import Vocabulary, WordFrequencies
     from docsigma.counts._base import BLOCK
@@ -179,7 +173,7 @@ def _given(source: Path, counting: dict[str, Any]) -> Vocabulary:
     from docsigma.persistence import read_model
 
     for name, value in counting.items():
-        if source.is_dir() or name in LIMITS:
+        if source.is_dir() or name in ("min_df", "max_df", "max_features"):
             raise InputError(
                 f"`{name}` is {value}, but {source} already says which words to count"
             )

@@ -16,18 +16,17 @@ if TYPE_CHECKING:
 
 
 def demo(
-    out: Annotated[Path, option("Folder for the model, the plots and a page.")] = Path(
+    out: Annotated[Path, option("Folder for the model, plots and a page.")] = Path(
         "demo"
     ),
-    components: Annotated[int, option("Numbers per embedding (K).")] = 50,
+    components: Annotated[int, option("Components per embedding (K).")] = 50,
     max_iter: Annotated[
-        int | None, option("Passes over the corpus at the most.", "by its size")
+        int | None, option("Most passes over the corpus.", "by its size")
     ] = None,
 ) -> None:
     """Fit on docstrings, embed and label held-out ones, print tables, write plots.
 
-    The folder takes a page of the held-out documents too, explore.html: open it in a
-    browser.
+    To explore the held-out documents, open explore.html of the folder in a browser.
     """
     from docsigma.cli._demo import run_demo
 
@@ -42,9 +41,9 @@ def demo(
     )
     _common.show(*_tables(result))
     typer.echo(
-        "Use hybrid: it sees words and embeddings, explains itself, and has prediction "
-        "sets.\nUse evidence to compare documents or add classes; glcu and glc are the "
-        "paper's.\n"
+        "Use hybrid: it uses words and embeddings, explains its predictions, and has "
+        "prediction sets.\nUse evidence to compare documents or add classes; glcu and "
+        "glc are the paper's.\n"
     )
     command, model = sys.argv[0], out / "model"
     typer.echo(
@@ -78,7 +77,7 @@ def _tables(result: DemoResult) -> list[object]:
             end_section=position == 3,
         )
 
-    # A document of middling certainty stands for the rest.
+    # A document of average certainty.
     row = int(order[len(order) // 4])
     title = f"Nearest to {result.test.ids[row]} (Wasserstein-2)"
     near = _common.table(title, "document", "label", ">distance")

@@ -1,4 +1,4 @@
-"""`docsigma doctor`: what docsigma finds on this machine."""
+"""`docsigma doctor`: versions, hardware and data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from docsigma.cli import _common
 
 REQUIRED = ("docsigma", "torch", "numpy", "scipy", "scikit-learn", "safetensors")
-# What each optional package is for, and the extra or package that brings it.
+# Purpose of each optional package, and what to install for it.
 OPTIONAL = {
     "docsigma-paper": ("the paper's tables", "docsigma-paper"),
     "pyarrow": ("Parquet", "docsigma[tables]"),
@@ -22,10 +22,7 @@ OPTIONAL = {
 
 
 def doctor(as_json: _common.JsonFlag = False) -> None:
-    """Print what docsigma finds here: versions, threads, GPU, data.
-
-    Put it into a report of a problem.
-    """
+    """Print versions, threads, GPU and data, to go with the report of a problem."""
     import torch
 
     from docsigma._devices import memory_of
@@ -53,7 +50,7 @@ def doctor(as_json: _common.JsonFlag = False) -> None:
     for name in REQUIRED:
         rows[name] = report["versions"][name] or "missing"
     for name, (purpose, extra) in OPTIONAL.items():
-        missing = f"not here: pip install {extra}"
+        missing = f"missing: pip install {extra}"
         rows[f"{name} ({purpose})"] = report["versions"][name] or missing
     rows["cores, threads of torch"] = f"{report['cores']}, {report['threads']}"
     for name, value in report["waiting"].items():

@@ -14,19 +14,16 @@ from docsigma.exceptions import InputError
 if TYPE_CHECKING:
     from docsigma.explore.drift import Interval
 
-OldDocuments = Annotated[
-    str, typer.Argument(metavar="OLD", help="Older documents: corpus, file or folder.")
-]
-NewDocuments = Annotated[
-    str, typer.Argument(metavar="NEW", help="Newer documents: corpus, file or folder.")
-]
-
 
 @_common.with_options()
 def drift(
     model: _common.ModelFolder,
-    old: OldDocuments,
-    new: NewDocuments,
+    old: Annotated[
+        str, typer.Argument(help="Older documents: corpus, file or folder.")
+    ],
+    new: Annotated[
+        str, typer.Argument(help="Newer documents: corpus, file or folder.")
+    ],
     *,
     topics: Annotated[int, option("Number of topics.")] = 10,
     words: Annotated[int, option("Words per topic.")] = 6,
@@ -34,11 +31,11 @@ def drift(
     device: _common.Device = None,
     as_json: _common.JsonFlag = False,
 ) -> None:
-    """Compare two batches: which topics grew, and what nothing explains.
+    """Compare two batches: which topics grew, and which documents fit no topic.
 
-    Intervals are of 90 per cent, and hold the doubt about each document and about
-    which documents happened to come. Unexplained are documents further from every topic
-    of OLD than all but 2 per cent of OLD.
+    Intervals of 90 per cent cover the uncertainty of each embedding and of the sample
+    of documents. Unexplained are documents further from every topic of OLD than all but
+    2 per cent of OLD.
 
     Example: docsigma drift model january.csv february.csv
     """
@@ -75,7 +72,7 @@ def drift(
     _common.show(f"Nothing explains: {shares[0]} % of old, {shares[1]} % of new")
     if found.unexplained_rows:
         names = ", ".join(ids(found.unexplained_rows[:5]))
-        _common.show(f"Furthest from all: {names}")
+        _common.show(f"Furthest from all topics: {names}")
 
 
 def _interval(found: Interval, sign: str = "") -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from docsigma.cli import _common
 from docsigma.cli._common import option
@@ -16,9 +16,7 @@ def duplicates(
     docs: _common.DocumentsArgument,
     out: TableFile,
     *,
-    threshold: Annotated[
-        float, option("Least share of words that two documents have in common.")
-    ] = 0.8,
+    threshold: Annotated[float, option("Least share of words in common.")] = 0.8,
     reader: _common.DocumentOptions,
     device: _common.Device = None,
     force: _common.Force = False,
@@ -27,9 +25,8 @@ def duplicates(
     """Write pairs of documents that have nearly the same words.
 
     A row holds first and second (ids), similarity (1: the same words) and the number of
-    the group that the pair belongs to. Neighbours by Wasserstein-2 distance are
-    compared, word by word; words that the model does not know count too, where DOCS
-    are texts.
+    the pair's group. Neighbours by Wasserstein-2 distance are compared word by word;
+    in texts, words that the model does not know count too.
 
     Example: docsigma duplicates model tickets.csv --out pairs.csv
     """
@@ -50,7 +47,7 @@ def duplicates(
         counts = every_word(source.texts(slice(None)), smm.vocabulary_)
     found = find_duplicates(posterior, counts, threshold)
     ids = source.ids(slice(None))
-    columns: dict[str, Any] = {
+    columns = {
         "first": [ids[row] for row in found.pairs[:, 0]],
         "second": [ids[row] for row in found.pairs[:, 1]],
         "similarity": found.similarities,

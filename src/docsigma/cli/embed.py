@@ -29,9 +29,9 @@ def embed(
     """Infer the Gaussian of each document and write it to a file.
 
     A row holds id, label (if known), mean, variance, total_variance, n_tokens and
-    n_unknown; without the variances if the model gives points. A .csv has one column
-    per dimension. Documents in a folder that `count` wrote are embedded and written in
-    blocks; only .npz holds all of them in memory.
+    n_unknown, but no variances if the model gives points. A .csv has one column per
+    component. Documents that `count` wrote are processed in blocks; only .npz holds all
+    embeddings in memory.
 
     Example: docsigma embed model tickets.csv --out embeddings.csv
     """
@@ -56,7 +56,7 @@ def embed(
 
 
 def _embed(smm: CountModel, source: CountedSource, out: Path) -> dict[str, Any]:
-    """Write the embeddings of documents; return what the report says of them."""
+    """Write the embeddings of documents; return their part of the report."""
     import numpy as np
 
     n_tokens, tokens = source.n_tokens, source.counts.n_tokens
@@ -70,17 +70,16 @@ def _embed(smm: CountModel, source: CountedSource, out: Path) -> dict[str, Any]:
             if labels is not None:
                 columns["label"] = labels
             columns["mean"] = mean
+            constants: dict[str, Any] = {}
             if q is not None:
                 columns["variance"] = q.variance
                 columns["total_variance"] = q.total_variance
                 variances.append(float(q.total_variance.sum(dtype="float64")))
-            columns["n_tokens"] = tokens[rows].astype("int64")
-            columns["n_unknown"] = source.n_unknown[rows]
-            constants: dict[str, Any] = {}
-            if q is not None:
                 arrays = q.to_arrays().items()
                 constants = {k: a for k, a in arrays if k.startswith("prior_")}
                 constants["model_digest"] = np.asarray(q.model_digest)
+            columns["n_tokens"] = tokens[rows].astype("int64")
+            columns["n_unknown"] = source.n_unknown[rows]
             yield columns, constants
 
     write_table(out, blocks())

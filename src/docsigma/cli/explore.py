@@ -1,4 +1,4 @@
-"""`docsigma explore`: a page on which a corpus can be seen."""
+"""`docsigma explore`: a page to explore a corpus."""
 
 from __future__ import annotations
 
@@ -24,33 +24,31 @@ def explore(
     docs: _common.DocumentsArgument,
     *,
     before: Annotated[
-        str | None,
-        option("Older documents to compare with, as DOCS.", "none"),
+        str | None, option("Older documents to compare with, as DOCS.", "none")
     ] = None,
     classifier: Annotated[
         Path | None,
         option("Folder made by `classifier fit`: predicts from the start.", "none"),
     ] = None,
     index: Annotated[
-        Path | None,
-        option("Folder made by `index`, for the search.", "none: by distance"),
+        Path | None, option("Folder made by `index`, to search.", "none: by distance")
     ] = None,
     labels: Annotated[
         Path | None,
-        option("File of labels (.jsonl): read if there, kept up to date.", "none"),
+        option("File of labels (.jsonl), read if it exists, kept up to date.", "none"),
     ] = None,
     topics: Annotated[int, option("Number of topics.")] = 10,
-    port: Annotated[int, option("Port to listen at.")] = 8001,
+    port: Annotated[int, option("Port to listen on.")] = 8001,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Only print the address.")
     ] = False,
     reader: _common.DocumentOptions,
     device: _common.Device = None,
 ) -> None:
-    """See a corpus and its doubts on a page; label and classify documents there.
+    """Explore a corpus and its uncertainties, label and classify it, on a page.
 
     The page is served to this machine alone and loads nothing from outside. Labels are
-    kept in the file that --labels names; the page saves and loads them too.
+    kept in the file --labels; the page can save and load them too.
 
     Example: docsigma explore model tickets.csv --labels labels.jsonl
     """
@@ -73,7 +71,7 @@ def explore(
         n_topics=topics,
         labels_file=labels,
     )
-    # What takes long is ready before the page asks.
+    # Compute what takes long before the page needs it.
     workspace.about()
     address = f"http://127.0.0.1:{port}/explore/"
     typer.echo(f"{len(workspace)} documents at {address} (Ctrl-C stops)", err=True)
@@ -91,7 +89,7 @@ def make_workspace(
     reader: _common.DocumentOptions,
     **options: Any,
 ) -> Workspace:
-    """Embed documents, those of an older batch first, for a page to show."""
+    """Embed the documents that a page shows, those of an older batch first."""
     import numpy as np
     import scipy.sparse as sp
 
@@ -112,13 +110,14 @@ def make_workspace(
         texts += source.texts(every)
         ids += source.ids(every)
         given += list(source.labels(every) or [None] * len(source.counts))
-    parts = [model.posterior(source.counts[every]) for source in sources]
+    counts = [source.counts[every] for source in sources]
+    parts = [model.posterior(each) for each in counts]
     return Workspace(
         model,
         GaussianPosterior.concatenate(parts),
         distinct(ids, " ({})"),
         texts,
-        sp.vstack([source.counts[every] for source in sources], format="csr"),
+        sp.vstack(counts, format="csr"),
         given,
         n_unknown=np.concatenate([source.n_unknown for source in sources]),
         n_old=len(parts[0]) if len(parts) > 1 else 0,

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 class _Interrupt:
-    """Ctrl-C ends the training after the pass under way; a second one at once."""
+    """Ctrl-C ends training after the current pass; a second one ends it at once."""
 
     def __init__(self) -> None:
         self.asked = False
 
     @contextlib.contextmanager
     def watch(self) -> Iterator[None]:
-        """Catch SIGINT and SIGTERM inside the block."""
+        """Catch SIGINT and SIGTERM within the block."""
 
         def note(number: int, frame: Any) -> None:
             if self.asked:
@@ -55,47 +55,46 @@ class _Interrupt:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """Parameters of the model, None where they are not given."""
+    """Parameters of the model; None means not given."""
 
     components: Annotated[
         int | None,
-        option("Numbers per embedding (K): more tell finer topics apart.", "100"),
+        option("Components per embedding (K): more make finer distinctions.", "100"),
     ] = None
     l1: Annotated[
         float | None,
         option(
             "Sparsity: higher switches more words off (l1 penalty on the loadings). "
-            "Without it words are weighed by how sure they are.",
+            "Without it, words whose loadings are uncertain count less.",
             "none; 1.0 for paper",
         ),
     ] = None
     l2: Annotated[
         float | None,
-        option("Smoothness: higher holds all words nearer to their average.", "0.0"),
+        option("Smoothness: higher keeps words closer to their average.", "0.0"),
     ] = None
     prior_precision: Annotated[
         float | None,
-        option("Higher holds embeddings nearer to zero; sets their scale.", "10.0"),
+        option("Higher keeps embeddings closer to zero; sets their scale.", "10.0"),
     ] = None
     likelihood: Annotated[
         str | None,
-        option("multinomial, or polya: for words that come in bursts.", "multinomial"),
+        option("multinomial, or polya (for words that come in bursts).", "multinomial"),
     ] = None
     solver: Annotated[
-        str | None,
-        option("fast, or paper: the paper's own, many times slower.", "fast"),
+        str | None, option("fast, or paper (as published, many times slower).", "fast")
     ] = None
     max_iter: Annotated[
         int | None,
-        option("Passes over the corpus at the most.", "11, more for small corpora"),
+        option("Most passes over the corpus.", "11, more for small corpora"),
     ] = None
     tol: Annotated[
         float | None,
-        option("Stop when a pass improves the bound by less than this part.", "1e-06"),
+        option("Stop when a pass improves the bound by less than this share.", "1e-06"),
     ] = None
     learning_rate: Annotated[
         float | None,
-        option("Size of a step on the words at the start.", "0.04; 0.01 for paper"),
+        option("First step size on the loadings.", "0.04; 0.01 for paper"),
     ] = None
     draws: Annotated[
         int | None, option("Draws per document and pass, for paper.", "1")
@@ -126,11 +125,10 @@ def fit(
     ] = None,
     reader: _common.DocumentOptions,
     checkpoint_every: Annotated[
-        int | None,
-        option("Passes between two checkpoints.", "1, or 50 by the solver paper"),
+        int | None, option("Passes between two checkpoints.", "1; 50 for paper")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the last checkpoint.")
+        bool, typer.Option("--resume", help="Continue from the last checkpoint.")
     ] = False,
     force: _common.Force = False,
     quiet: _common.Quiet = False,
@@ -138,8 +136,8 @@ def fit(
 ) -> None:
     """Learn a model from a corpus and write it to a folder.
 
-    The counts of a folder that `count` wrote stay on disk; its words are those
-    of the model, whatever the settings of the vocabulary say.
+    Counts that `count` wrote stay on disk; the model has their words, whatever the
+    settings of the vocabulary.
 
     Example: docsigma fit docstrings --out model --components 50 --max-iter 200
     """
@@ -157,7 +155,7 @@ def fit(
     _common.check_writable(out, *inputs, folder=True, force=force or resume)
     ranks = Ranks.join()
     if ranks.rank:
-        # The first says it for all.
+        # The first rank prints warnings for all.
         warnings.simplefilter("ignore")
     bar = not (quiet or as_json) and sys.stderr.isatty() and ranks.rank == 0
     model: Any = BayesianSMM(**{**settings.model, "verbose": bar})
@@ -195,7 +193,7 @@ def fit(
     if stopped and model.n_iter_ < model.n_passes and not model.converged_:
         typer.echo(
             f"docsigma: stopped after pass {model.n_iter_} of {model.n_passes}; the "
-            f"same command with --resume goes on from {checkpoint}",
+            f"same command with --resume continues from {checkpoint}",
             err=True,
         )
         raise typer.Exit(130)
@@ -240,7 +238,7 @@ def _count(
     embedder: DocumentEmbedder,
     analysis: dict[str, Any],
 ) -> tuple[Vocabulary | None, sp.csr_matrix | DiskCounts]:
-    """Return the words and the counts of a corpus, which may come counted."""
+    """Return the words and the counts of a corpus, which may be counted already."""
     from docsigma.counts import Vocabulary
 
     stored = reader.open_counts(corpus)

@@ -1,4 +1,4 @@
-"""`docsigma index`: documents that can be looked up."""
+"""`docsigma index`: an index of documents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from docsigma.cli._common import option
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
-    from docsigma.cli._counted import CountedSource
     from docsigma.search import DocumentIndex
 
 
@@ -31,8 +30,8 @@ def index(
     calibration: Annotated[
         str | None,
         option(
-            "Labelled documents that probabilities of one class are learned from.",
-            "those of DOCS that have a label",
+            "Labelled documents to calibrate the probabilities of one class on.",
+            "those of DOCS with a label",
         ),
     ] = None,
     excerpt: Annotated[int, option("Characters of each document to keep.")] = 120,
@@ -42,8 +41,8 @@ def index(
 ) -> None:
     """Embed documents and write an index of them, for `search` and `serve`.
 
-    The folder holds the model too. With a classifier, and labelled documents, results
-    carry the probability that they are of the query's class.
+    The folder also holds the model. With a classifier and labelled documents, results
+    have the probability that they are of the query's class.
 
     Example: docsigma index model tickets.csv --out tickets-index
     """
@@ -53,7 +52,15 @@ def index(
     if calibration is not None and classifier is None:
         raise InputError("--calibration is for probabilities, which need --classifier")
     built = empty_index(model, classifier)
-    _add(built, reader.count(docs, built.model), excerpt)
+    source = reader.count(docs, built.model)
+    for rows in source.blocks():
+        built.add_counts(
+            source.counts[rows],
+            source.ids(rows),
+            source.labels(rows),
+            None if source.texts is None else source.texts(rows),
+            excerpt=excerpt,
+        )
     found = built.index
     if classifier is not None and calibration is not None:
         source = reader.count(calibration, built.model)
@@ -71,34 +78,23 @@ def index(
         "approximate": found._neighbours is not None,
         "probabilities": found.calibration is not None,
     }
-    rows: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "documents": len(found),
         "ranked by": found.metric.replace("_", " "),
         "search": "approximate" if report["approximate"] else "exact",
         "probabilities": "yes" if report["probabilities"] else "no",
     }
-    _common.print_report(report, as_json, f"{docs} -> {out}", rows)
+    _common.print_report(report, as_json, f"{docs} -> {out}", shown)
 
 
 def empty_index(model: Path, classifier: Path | None) -> DocumentIndex:
-    """Return an index without documents; the classifier must be of the model."""
+    """Return an index without documents; refuse a classifier of another model."""
     from docsigma.classifiers.counts_classifier import CountsClassifier
     from docsigma.search import DocumentIndex
 
     smm = _common.load_model(model)
     if classifier is None:
         return DocumentIndex(smm)
-    topics = CountsClassifier.load(classifier)
-    _common.check_same_model(f"the classifier {classifier}", topics.model, smm, model)
-    return DocumentIndex(topics)
-
-
-def _add(built: DocumentIndex, source: CountedSource, excerpt: int) -> None:
-    for rows in source.blocks():
-        built.add_counts(
-            source.counts[rows],
-            source.ids(rows),
-            source.labels(rows),
-            None if source.texts is None else source.texts(rows),
-            excerpt=excerpt,
-        )
+    found = CountsClassifier.load(classifier)
+    _common.check_same_model(f"the classifier {classifier}", found.model, smm, model)
+    return DocumentIndex(found)

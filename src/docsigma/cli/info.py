@@ -1,4 +1,4 @@
-"""`docsigma info` and `docsigma corpora`: what there is."""
+"""`docsigma info` and `docsigma corpora`: contents of a folder, names of corpora."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from docsigma.cli import _common
 
 
 def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
-    """Print what a folder of `fit` or `classifier fit` holds."""
+    """Describe a folder made by `fit` or `classifier fit`."""
     from docsigma.classifiers.counts_classifier import FOLDER_KIND, CountsClassifier
     from docsigma.models.registry import restore_model
     from docsigma.persistence import read_model
@@ -44,15 +44,14 @@ def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
     known = "known" if smm.vocabulary_ is not None else "not known"
     points = smm.gives_points
     kl = "penalty on the length" if points else "KL to the prior"
+    ended = "the bound had settled" if smm.converged_ else "all passes were done"
     rows = {
         "size of an embedding": str(smm.n_components),
         "words": f"{words} ({known})",
         "rounds" if report["kind"] == "NVDM" else "passes": (
             f"{smm.n_iter_} in {last['seconds']:.0f} s"
         ),
-        "training ended": (
-            "the bound had settled" if smm.converged_ else "all passes were done"
-        ),
+        "training ended": ended,
         "objective" if points else "bound": _common.number(last["bound"], 0),
         f"{kl}, per document": f"{last['kl']:.2f} nats",
         "loadings that are zero": f"{100 * report['sparsity']:.1f} %",
@@ -66,14 +65,14 @@ def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
 
 
 def _plain(value: object) -> Any:
-    """Return a parameter as JSON has it; a part of the model becomes text."""
+    """Return a parameter in a form that JSON can hold; others become text."""
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     return " ".join(str(value).split())
 
 
 def corpora(as_json: _common.JsonFlag = False) -> None:
-    """List the corpora that go by a name."""
+    """List the named corpora."""
     from docsigma.corpora import available_corpora
 
     found = available_corpora()

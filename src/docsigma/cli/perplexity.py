@@ -17,9 +17,8 @@ def perplexity(
     estimator: Annotated[
         str,
         option(
-            "How it is computed: monte_carlo (a valid bound), jensen (looser, no "
-            "draws), importance (tighter, slower), or authors (no bound: the paper's "
-            "code)."
+            "monte_carlo (a valid bound), jensen (looser, no draws), importance "
+            "(tighter, slower), or authors (the paper's code, not a bound)."
         ),
     ] = "monte_carlo",
     draws: Annotated[
@@ -29,10 +28,10 @@ def perplexity(
     device: _common.Device = None,
     as_json: _common.JsonFlag = False,
 ) -> None:
-    """Print how well a model predicts documents: perplexity, lower is better.
+    """Print the perplexity of documents: lower is better.
 
-    The counts of a folder that `count` wrote are read some thousand documents at a
-    time. A model that gives points, such as SMM, has no perplexity.
+    Counts that `count` wrote are read in blocks. A model that gives points, such as
+    SMM, has no perplexity.
     """
     from docsigma.models._gaussian_model import GaussianModel
 
@@ -40,7 +39,7 @@ def perplexity(
     if smm.gives_points or not isinstance(smm, GaussianModel):
         raise InputError(
             f"{model} holds a model of the kind {type(smm).__name__}, which gives "
-            "points, no Gaussians, and so has no perplexity"
+            "points, not Gaussians, and so has no perplexity"
         )
     source = reader.count(docs, smm)
     result = smm.perplexity(source.counts, estimator=estimator, n_draws=draws)
@@ -73,4 +72,4 @@ def perplexity(
             f"{number(result.n_empty, 0)} documents with no known word"
         )
     if estimator == "authors":
-        _common.show("`authors` is no bound: it flatters the model, see the docs.")
+        _common.show("`authors` is not a bound: it is too optimistic, see the docs.")

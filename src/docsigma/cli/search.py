@@ -15,14 +15,14 @@ from docsigma.cli._common import option
 if TYPE_CHECKING:
     from docsigma.search import DocumentIndex, Match
 
-# Endings of files that hold a text.
+# Suffixes of text files.
 TEXT_FILES = (".txt", ".md", ".json", ".jsonl", ".csv", ".html", ".xml", ".eml")
 
 
 def search(
     index: Annotated[Path, typer.Argument(help="Folder made by `index`.")],
     query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="A text, or a file that holds one.")
+        str, typer.Argument(metavar="QUERY", help="A text, or a file of text.")
     ],
     *,
     n: Annotated[int, typer.Option("-n", "--n", help="Documents to find.")] = 10,
@@ -38,7 +38,7 @@ def search(
     ] = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
-    """Print the documents most like a text, and the words that made the match.
+    """Print the documents most like a text, and the words that matched.
 
     A file is one query, however many lines it has.
 
@@ -48,16 +48,10 @@ def search(
 
     _common.check_positive("--n", n)
     found = DocumentIndex.load(index)
-    text = _text(query)
-    counts = found.count([text])
-    posterior = found.embed(counts)
+    counts = found.count([_text(query)])
+    filters: Any = {"labels": label, "max_total_variance": max_variance}
     (matches,) = found.search_posterior(
-        counts,
-        posterior,
-        n,
-        labels=label,
-        max_total_variance=max_variance,
-        exact=exact,
+        counts, found.embed(counts), n, **filters, exact=exact
     )
     n_tokens = int(counts.sum())
     if as_json:
@@ -65,29 +59,27 @@ def search(
         _common.print_json(
             {"n_tokens": n_tokens, "metric": found.index.metric, "matches": rows}
         )
-        return
-    if not n_tokens:
+    elif not n_tokens:
         _common.show("no word of the query is known to the model: nothing is found")
-        return
-    if not matches:
+    elif not matches:
         _common.show("no document of the index has the label and variance asked for")
-        return
-    known = "1 known word" if n_tokens == 1 else f"{n_tokens} known words"
-    _show(found, matches, f"{known} in {index}")
+    else:
+        known = "1 known word" if n_tokens == 1 else f"{n_tokens} known words"
+        _show(found, matches, f"{known} in {index}")
 
 
 def _text(query: str) -> str:
-    """Return the text of a file, if the query names one, else the query."""
+    """Return the text of the file that the query names, or else the query."""
     from docsigma.exceptions import InputError
 
-    # File systems allow names of 255 bytes.
+    # A file's name has at most 255 bytes.
     if len(query.encode()) > 255 or "\0" in query:
         return query
     if not Path(query).is_file():
-        # One word with a separator or an ending: a path, and not to be searched for.
+        # One word with a separator or a suffix is a mistyped path, not a query.
         looks_like_a_path = "/" in query or Path(query).suffix in TEXT_FILES
         if looks_like_a_path and not query.split()[1:]:
-            raise InputError(f"there is no file {query} to take the query from")
+            raise InputError(f"there is no file {query} to read the query from")
         return query
     try:
         return Path(query).read_text("utf-8")
@@ -96,19 +88,18 @@ def _text(query: str) -> str:
 
 
 def _show(found: DocumentIndex, matches: list[Match], title: str) -> None:
-    certain = found.index.calibration is not None
     what = "log ratio" if found.index.classifier is not None else "distance"
+    if found.index.calibration is not None:
+        what = "same topic"
     labelled = any(match.label is not None for match in matches)
-    columns = [">same topic" if certain else f">{what}", "document"]
-    table = _common.table(
-        title, *columns, *(["label"] if labelled else []), "words", "begins with"
-    )
+    label = ["label"] if labelled else []
+    table = _common.table(title, f">{what}", "document", *label, "words", "begins with")
     for match in matches:
-        score: Any = f"{match.score:.2f}"
+        score = f"{match.score:.2f}"
         if match.probability is not None:
             score = f"{100 * match.probability:.0f} %"
+        label = [match.label or ""] if labelled else []
         words = " ".join(word for word, _ in match.words)
-        row = [score, match.id, *([match.label or ""] if labelled else []), words]
         begins = textwrap.shorten(match.excerpt or "", 60, placeholder=" …")
-        table.add_row(*row, begins)
+        table.add_row(score, match.id, *label, words, begins)
     _common.show(table)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Environment variable that holds the key.
 KEY = "DOCSIGMA_API_KEY"
-# Characters of a key at the least: shorter ones can be guessed.
+# Characters; shorter keys can be guessed.
 LEAST_KEY = 16
 
 
@@ -32,18 +32,18 @@ def serve(
     ] = None,
     host: Annotated[
         str,
-        option(f"Address to listen at; others than this machine need {KEY}."),
+        option(f"Address to listen on; beyond this machine it needs {KEY}."),
     ] = "127.0.0.1",
-    port: Annotated[int, option("Port to listen at.")] = 8000,
-    max_documents: Annotated[int, option("Documents of a request, at the most.")] = 512,
+    port: Annotated[int, option("Port to listen on.")] = 8000,
+    max_documents: Annotated[int, option("Most documents per request.")] = 512,
     timeout: Annotated[float, option("Seconds that a request may take.")] = 30.0,
     device: _common.Device = None,
 ) -> None:
     """Serve a model over HTTP: /embed, /classify, /search, /topics.
 
-    /docs is a page to try it, /health and /ready are for whoever watches the process,
-    /metrics for Prometheus. If the environment variable DOCSIGMA_API_KEY is set,
-    requests must carry it as the header X-API-Key.
+    /docs is a page to try it, /health and /ready are for monitoring, /metrics for
+    Prometheus. If the environment variable DOCSIGMA_API_KEY is set, requests must send
+    it as the header X-API-Key.
 
     Example: docsigma serve model --port 8080
     """
@@ -61,7 +61,7 @@ def serve(
 
 
 def check_address(host: str, port: int) -> str | None:
-    """Return the key; without one, refuse an address that others can reach."""
+    """Return the key; without one, refuse an address that other machines can reach."""
     if not 0 < port < 65536:
         raise InputError(f"--port must be from 1 to 65535, got {port}")
     key = os.environ.get(KEY)
@@ -71,25 +71,20 @@ def check_address(host: str, port: int) -> str | None:
         )
     if key is None and not _is_loopback(host):
         raise InputError(
-            f"--host {host} can be reached by others: set {KEY} first, or listen at "
-            "127.0.0.1"
+            f"--host {host} can be reached by other machines: set {KEY} first, or "
+            "listen on 127.0.0.1"
         )
-    _check_free(host, port)
-    return key
-
-
-def _check_free(host: str, port: int) -> None:
-    """Refuse a port that somebody listens at, before anything is read."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
+    # A port in use is refused before anything is read.
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
         except OSError as error:
             raise InputError(
-                f"--port {port} cannot be listened at on {host} ({error.strerror}): "
-                "choose another"
+                f"cannot listen on --port {port} of {host} ({error.strerror}): choose "
+                "another"
             ) from error
+    return key
 
 
 def _is_loopback(host: str) -> bool:
@@ -102,7 +97,7 @@ def _is_loopback(host: str) -> bool:
 def load_engine(
     model: Path, classifier: Path | None, index: Path | None, device: str | None = None
 ) -> Engine:
-    """Read what is served; a classifier or an index of another model is refused."""
+    """Load what is served; refuse a classifier or an index of another model."""
     try:
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401
@@ -115,19 +110,16 @@ def load_engine(
     from docsigma.service.engine import Engine
 
     smm = _common.load_model(model, device)
-    topics = None if classifier is None else CountsClassifier.load(classifier)
+    clf = None if classifier is None else CountsClassifier.load(classifier)
     found = None if index is None else DocumentIndex.load(index)
-    for what, path, other in (
-        ("classifier", classifier, topics),
-        ("index", index, found),
-    ):
+    for what, other in ((f"classifier {classifier}", clf), (f"index {index}", found)):
         if other is not None:
-            _common.check_same_model(f"the {what} {path}", other.model, smm, model)
-    return Engine(smm, topics, found)
+            _common.check_same_model(f"the {what}", other.model, smm, model)
+    return Engine(smm, clf, found)
 
 
 def run_app(app: Any, host: str, port: int, **options: Any) -> None:
-    """Serve until the process is told to stop; requests under way are finished."""
+    """Serve until the process is stopped; current requests are finished first."""
     import uvicorn
 
     uvicorn.run(app, host=host, port=port, server_header=False, **options)

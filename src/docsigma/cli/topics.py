@@ -1,4 +1,4 @@
-"""`docsigma topics`: what the components and the groups are about."""
+"""`docsigma topics`: words of components and of groups."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def topics(
     reader: _common.DocumentOptions,
     as_json: _common.JsonFlag = False,
 ) -> None:
-    """Print the words of each component or, with documents, of groups of them.
+    """Print the words of each component or, given documents, of groups of them.
 
     Example: docsigma topics model tickets.csv --clusters 20
     """
@@ -58,20 +58,19 @@ def topics(
         _common.print_json({"clusters": rows_json})
         return
     spread = [] if q is None else [">variance"]
-    rows = _common.table(
-        f"Groups of {docs}", ">documents", *spread, "words", "nearest document"
-    )
+    columns = (">documents", *spread, "words", "nearest document")
+    rows = _common.table(f"Groups of {docs}", *columns)
     for g in groups:
-        nearest = source.ids(g.nearest)[0]
         variance = g.mean_total_variance
         shown = [] if variance is None else [f"{variance:.2f}"]
+        nearest = source.ids(g.nearest)[0]
         rows.add_row(str(g.size), *shown, ", ".join(g.words), nearest)
     _common.show(rows)
     _suggest_stop_words([word for g in groups for word in g.words])
 
 
 def _suggest_stop_words(words: list[str]) -> None:
-    """Print a hint where a good part of the words is English stop words."""
+    """Print a hint if more than a fifth of the words are English stop words."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     n_stop = sum(word in ENGLISH_STOP_WORDS for word in words)

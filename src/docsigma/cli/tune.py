@@ -19,17 +19,17 @@ from docsigma.exceptions import InputError
 @_common.with_options("split", "vocabulary")
 def tune(
     corpus: Annotated[str, typer.Argument(help="Corpus: a name, or a file or folder.")],
-    out: Annotated[Path, option("JSON file for what was found.")],
+    out: Annotated[Path, option("JSON file to write.")],
     *,
     objective: Annotated[
         str,
         option(
-            "What is judged on held-out documents: glcu or lr (cross-entropy of that "
+            "What to minimise on held-out documents: glcu or lr (cross-entropy of that "
             "classifier) or perplexity (needs no labels)."
         ),
     ] = "glcu",
     components: Annotated[
-        str, option("Numbers per embedding (K) to choose from, with commas.")
+        str, option("Components per embedding (K) to try, with commas.")
     ] = "50,100,200",
     l1: Annotated[
         str, option("Least and greatest sparsity (l1 penalty), with a comma.")
@@ -38,8 +38,7 @@ def tune(
         str, option("Least and greatest precision of the prior, with a comma.")
     ] = "1,100",
     weights: Annotated[
-        str,
-        option("Weights of tokens to choose from, with commas: none, log-idf."),
+        str, option("Weights of tokens to try, with commas: none, log-idf.")
     ] = "none",
     words: Annotated[
         str | None,
@@ -49,17 +48,15 @@ def tune(
         str, option("Documents to hold out: random, or latest of each class.")
     ] = "random",
     trials: Annotated[int, option("Models to train.")] = 20,
-    solver: Annotated[str, option("fast, or paper: many times slower.")] = "fast",
-    device: Annotated[
-        str, option("Where to compute: cpu, cuda, or auto: a GPU if there is one.")
-    ] = "auto",
-    seed: Annotated[int, option("Decides the whole search.")] = 0,
+    solver: Annotated[str, option("fast, or paper (many times slower).")] = "fast",
+    device: _common.Device = None,
+    seed: Annotated[int, option("The same seed gives the same search.")] = 0,
     reader: _common.DocumentOptions,
     force: _common.Force = False,
 ) -> None:
     """Search the settings that do best on held-out training documents.
 
-    It can be stopped: the same command goes on. `fit --config` reads the file.
+    If stopped, the same command continues it. `fit --config` reads the file.
 
     Example: docsigma tune tickets.csv --out tuned.json --trials 10
     """
@@ -81,7 +78,7 @@ def tune(
     if out.suffix == ".journal":
         raise InputError(f"--out {out} is the name of a journal: call it .json")
     journal = out.with_suffix(".journal")
-    # A search whose trials are there goes on.
+    # With a journal, the search continues.
     _common.check_writable(out, corpus, force=force or journal.exists())
     if is_counts_folder(corpus) and not window:
         stored = DiskCounts(corpus)
@@ -101,7 +98,7 @@ def tune(
         rows, known = _common.labelled_rows(found, counts.shape[0], corpus)
         counts, labels = counts[rows], known.tolist()
     started, before = time.perf_counter(), gpu_work()
-    with _common.going_on(f"the trials that are done are in {journal}"):
+    with _common.resumable(f"the trials so far are in {journal}"):
         best = search(
             counts,
             labels,
@@ -110,7 +107,7 @@ def tune(
             n_trials=trials,
             hold_out=hold_out,
             solver=solver,
-            device=device,
+            device=device or "auto",
             random_state=seed,
             journal=journal,
             log=lambda line: typer.echo(line, err=True),
@@ -118,7 +115,7 @@ def tune(
     settings: dict[str, Any] = {"corpus": corpus, **window}
     settings |= {"objective": objective, "seed": seed}
     settings |= {"solver": solver, "hold_out": hold_out, "space": asdict(space)}
-    # Those of this run: a search that went on took longer.
+    # Of this run only.
     settings["seconds"] = round(time.perf_counter() - started, 2)
     settings |= environment(on_gpu=gpu_work() > before)
     write_tuned(out, best, settings)

@@ -1,3 +1,3 @@
-"""A corpus made ready for a person to look at, label and compare."""
+"""A corpus prepared for exploring, labelling and comparing."""
 
 from __future__ import annotations

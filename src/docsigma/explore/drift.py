@@ -1,4 +1,4 @@
-"""Two batches of documents: what grew, and what nothing explains."""
+"""Comparison of two batches of documents."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 # Draws of the embeddings, and of the shares given them.
 DRAWS = 400
-# Share of the old documents that counts as unexplained: those furthest from any topic.
+# Share of the old documents, the furthest from any topic, that counts as unexplained.
 UNEXPLAINED = 0.02
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A number and where it lies with a probability of 90 per cent."""
+    """A number and its interval of 90 per cent."""
 
     value: float
     low: float
@@ -31,7 +31,7 @@ class Interval:
 
     @classmethod
     def of(cls, draws: Floats) -> Interval:
-        """Return the median of draws, and their 5th and 95th percentile."""
+        """Return the median of draws, and their 5th and 95th percentiles."""
         low, value, high = np.quantile(draws, [0.05, 0.5, 0.95])
         return cls(float(value), float(low), float(high))
 
@@ -43,11 +43,11 @@ class TopicShift:
     Attributes
     ----------
     words : list of str
-        What it is about.
+        Words that describe the topic.
     old, new, change : Interval
         Its share of either batch, and the difference.
     grew : bool or None
-        Whether the share surely rose (True) or fell (False); None if it may be chance.
+        True if the interval of `change` is above 0, False if below, else None.
     typical : list of int
         Rows of the new batch that are nearest to it.
     """
@@ -62,17 +62,17 @@ class TopicShift:
 
 @dataclass(frozen=True)
 class Drift:
-    """What a new batch has that an old one had not.
+    """Differences between a new batch and an old one.
 
     Attributes
     ----------
     topics : list of TopicShift
         Topics of both batches, the greatest change first.
     unexplained_old, unexplained_new : Interval
-        Shares of documents that are further from every topic of the old batch than all
-        but 2 per cent of the old documents that the topics were not made from.
+        Shares of documents further from the topics of one half of the old batch than 98
+        per cent of the other half.
     unexplained_rows : list of int
-        Documents of the new batch that are furthest away, furthest first.
+        Unexplained documents of the new batch, furthest first.
     """
 
     topics: list[TopicShift]
@@ -92,23 +92,12 @@ def compare_batches(
 ) -> Drift:
     """Compare the topics of two batches of documents.
 
-    Intervals hold both doubts: where each document lies, by draws from its Gaussian,
-    and which documents happened to be in the batch, by a Dirichlet draw of the shares
-    given the counts.
-
-    Parameters
-    ----------
-    model : CountModel
-        Names the topics.
-    old, new : GaussianPosterior
-        The batches, embedded by `model`.
-    n_topics, n_words : int
-        Topics of both batches together, and words that name one.
-    random_state : int, default=0
-        Decides the draws.
+    The batches are embedded by `model`. Intervals cover the uncertainty of embeddings,
+    by draws from their Gaussians, and that of the sample of documents, by Dirichlet
+    draws of the shares given the counts.
     """
     for name, batch in (("old", old), ("new", new)):
-        # Half of the old one is compared with the other half.
+        # One half of the old batch is compared with the other.
         if len(batch) < 4:
             raise InputError(
                 f"the {name} batch has {len(batch)} documents: at least 4 are needed"
@@ -137,7 +126,7 @@ def _share_draws(
     """Return draws of the topics' shares of a batch, draws x topics."""
     std = np.sqrt(batch.variance.astype(np.float64))
     result = np.empty((DRAWS, len(groups)))
-    # Few draws of the documents, as they are averaged over; many of the shares.
+    # Fewer draws of the documents, as the shares average over them.
     inner = 10
     for start in range(0, DRAWS, inner):
         points = batch.mean + std * random.standard_normal(std.shape)
@@ -153,10 +142,9 @@ def _unexplained(
     n_topics: int,
     random: np.random.Generator,
 ) -> tuple[Interval, Interval, list[int]]:
-    """Return shares of both batches beyond the topics of half of the old one."""
-    order = random.permutation(len(old))
-    made, held_out = order[: len(old) // 2], order[len(old) // 2 :]
-    groups = Groups.fit(model, old[made], n_topics, 1)
+    """Return the unexplained shares of both batches, and rows of the new one."""
+    known, held_out = np.array_split(random.permutation(len(old)), [len(old) // 2])
+    groups = Groups.fit(model, old[known], n_topics, 1)
     before, after = groups.distances(old[held_out]), groups.distances(new)
     limit = np.quantile(before, 1 - UNEXPLAINED, method="higher")
     found = []

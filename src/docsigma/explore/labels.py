@@ -1,4 +1,4 @@
-"""Labels that a person gives, kept in a file of one JSON object per line."""
+"""Labels set by a person, kept in a file of one JSON object per line."""
 
 from __future__ import annotations
 
@@ -11,16 +11,10 @@ from docsigma.exceptions import InputError
 
 
 class Labels:
-    """Labels of documents by their rows; a file follows every change.
+    """Labels of documents by row, starting from those `given`.
 
-    Parameters
-    ----------
-    ids : sequence of str
-        Names of the documents, which the file goes by.
-    given : sequence of str or None, default=None
-        Labels that the documents came with.
-    file : Path, default=None
-        Where labels are kept; read if it is there. None: nowhere.
+    With a `file`, they are read from it if it exists, and written to it, with the ids
+    of the documents, after every change.
     """
 
     def __init__(
@@ -32,7 +26,7 @@ class Labels:
         self._ids, self._file = ids, file
         self._rows = {name: row for row, name in enumerate(ids)}
         self.of: dict[int, str] = {}
-        # In the order of their first use, so that a label keeps its colour and key.
+        # In the order of first use, so that a label keeps its colour and key.
         self._names: dict[str, None] = {}
         for row, label in enumerate(given or []):
             if label is not None:
@@ -45,7 +39,7 @@ class Labels:
         return len(self.of)
 
     def names(self) -> list[str]:
-        """Return all labels that were used, in the order of their first use."""
+        """Return all labels used so far, in the order of first use."""
         return list(self._names)
 
     def set(self, rows: Iterable[int], label: str | None) -> None:
@@ -61,8 +55,7 @@ class Labels:
     def load(self, lines: str, source: str = "the labels") -> int:
         """Add labels from lines of JSON with `id` and `label`; return how many.
 
-        All or nothing: a line that is wrong, or names a document that is not here,
-        changes nothing.
+        If any line is wrong or names an unknown document, nothing changes.
         """
         found: dict[int, str | None] = {}
         for number, line in enumerate(lines.split("\n"), start=1):
@@ -74,12 +67,10 @@ class Labels:
                 name, label = entry["id"], entry["label"]
             except (ValueError, TypeError, KeyError, RecursionError) as error:
                 raise InputError(
-                    f"{where} is no JSON object with `id` and `label`"
+                    f"{where} is not a JSON object with `id` and `label`"
                 ) from error
             if not isinstance(name, str) or name not in self._rows:
-                raise InputError(
-                    f"{where} names the document {name!r:.80}, which is not here"
-                )
+                raise InputError(f"{where} names an unknown document: {name!r:.80}")
             if label is not None and not isinstance(label, str):
                 raise InputError(f"{where} has the label {label!r:.80}, not a string")
             found[self._rows[name]] = _checked(label)
@@ -97,11 +88,9 @@ class Labels:
     def _change(self, changes: dict[int, str | None]) -> None:
         kept = {row: label for row, label in self.of.items() if row not in changes}
         kept |= {row: label for row, label in changes.items() if label is not None}
-        if len(set(kept.values())) > 1000:
-            raise InputError(
-                f"there are {len(set(kept.values()))} different labels, at most 1000 "
-                "are told apart"
-            )
+        n_labels = len(set(kept.values()))
+        if n_labels > 1000:
+            raise InputError(f"there are {n_labels} different labels, at most 1000 fit")
         self.of = kept
         self._names |= dict.fromkeys(kept.values())
         if self._file is not None:

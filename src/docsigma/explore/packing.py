@@ -1,4 +1,4 @@
-"""Arrays as bytes that a page reads without parsing."""
+"""Arrays as bytes that a page can read without parsing."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from docsigma._array_checks import Floats
 
 
 def pack(arrays: Mapping[str, NDArray[Any]], **facts: Any) -> bytes:
-    """Return arrays, and facts that JSON can hold, as one run of bytes.
+    """Return arrays, and facts that JSON can hold, as bytes.
 
-    Four bytes say how long the JSON after them is; it says where each array starts,
-    counted from the first multiple of 8 after it, and how many entries it has.
+    Four bytes hold the length of the JSON after them, which has the type, start and
+    length of each array; starts count from the first multiple of 8 after the JSON.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def pack(arrays: Mapping[str, NDArray[Any]], **facts: Any) -> bytes:
     places, parts, at = {}, [], 0
     for name, array in arrays.items():
         data = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"))
-        # As JavaScript calls it: Float32Array, Uint8Array, ...
+        # JavaScript's name: Float32Array, Uint8Array, ...
         kind = f"{array.dtype.name.capitalize()}Array"
         places[name] = [kind, at, int(array.size)]
         # Typed arrays must start at multiples of 8.
@@ -38,5 +38,5 @@ def pack(arrays: Mapping[str, NDArray[Any]], **facts: Any) -> bytes:
 
 
 def to_bytes(shares: Floats) -> NDArray[np.uint8]:
-    """Return numbers from 0 to 1 as whole numbers from 0 to 255."""
+    """Map numbers from 0 to 1 to whole numbers from 0 to 255."""
     return np.rint(255 * np.clip(shares, 0, 1)).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""The page as one file, which needs no server."""
+"""The page as a single file."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ STATIC = Path(__file__).parent / "static"
 
 
 def write_page(workspace: Workspace, file: Path) -> None:
-    """Write a page that holds the corpus: it opens as a file, without a server.
+    """Write a page that holds the corpus and opens without a server.
 
-    A new classifier cannot be learned on it, and its search looks for words.
+    It cannot train a classifier, and its search is for words.
     """
     documents = [workspace.document(row) for row in range(len(workspace))]
     for document in documents:
         for other in document["neighbours"]:
             # The list of documents has these.
             del other["excerpt"], other["id"], other["label"]
-    about = workspace.about() | {"can_learn": False}
     data = {
-        "about": about,
+        "about": workspace.about() | {"can_learn": False},
         "points": base64.b64encode(workspace.points()).decode(),
         "state": base64.b64encode(workspace.state()).decode(),
         "documents": documents,
@@ -40,10 +39,10 @@ def write_page(workspace: Workspace, file: Path) -> None:
 
 
 def assemble(data: dict[str, Any]) -> str:
-    """Return the page with its scripts, its style and some data inside."""
+    """Return the page with its scripts, style and data inside."""
     page = (STATIC / "index.html").read_text("utf-8")
     scripts = re.findall(r'<script src="static/([\w-]+\.js)" defer></script>\n', page)
-    # One script in one scope, as files share names.
+    # One script, as the files share a scope.
     code = "\n".join((STATIC / name).read_text("utf-8") for name in scripts)
     style = (STATIC / "explore.css").read_text("utf-8")
     policy = (
@@ -51,7 +50,7 @@ def assemble(data: dict[str, Any]) -> str:
         f"style-src '{_digest(style)}'; img-src data: blob:; base-uri 'none'; "
         "form-action 'none'"
     )
-    # No text can end the element it is in.
+    # No text can end the element that it is in.
     held = json.dumps(data).replace("<", "\\u003c")
     page = re.sub(r'<script src="static/[^\n]*\n', "", page)
     page = page.replace(

@@ -1,4 +1,4 @@
-"""What a classifier says of every document of a corpus."""
+"""Predictions of a classifier for every document of a corpus."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Probabilities of labels per document, and the doubt about them in nats."""
+    """Probabilities of classes per document, and their uncertainty in nats."""
 
     classes: list[str]
     proba: Floats
@@ -37,25 +37,24 @@ class Predictions:
 
     @property
     def doubt(self) -> Floats:
-        """Entropy as a share of the greatest there can be, from 0 to 1."""
+        """Entropy as a share of its maximum, from 0 to 1."""
         return np.asarray(self.entropy / np.log(max(2, len(self.classes))))
 
     @classmethod
     def by(
         cls, classifier: EvidenceClassifier, posterior: GaussianPosterior
     ) -> Predictions:
-        """Predict documents by a classifier on Gaussians."""
+        """Predict documents by a classifier of Gaussians."""
 
         def predict(rows: slice) -> tuple[Floats, Uncertainty]:
-            part = posterior[rows]
-            found = classifier.predict_proba(part)
-            return found, embedding_uncertainty(classifier, part)
+            q = posterior[rows]
+            return classifier.predict_proba(q), embedding_uncertainty(classifier, q)
 
         return cls._in_blocks(classifier.classes_, len(posterior), predict)
 
     @classmethod
     def of_counts(cls, classifier: CountsClassifier, counts: Any) -> Predictions:
-        """Predict documents by a saved classifier, which embeds by itself."""
+        """Predict documents by a classifier of counts."""
 
         def predict(rows: slice) -> tuple[Floats, Uncertainty]:
             part = counts[rows]
@@ -69,41 +68,33 @@ class Predictions:
     def _in_blocks(cls, classes: Any, n_documents: int, predict: Any) -> Predictions:
         blocks = range(0, n_documents, BLOCK)
         found = [predict(slice(start, start + BLOCK)) for start in blocks]
-        proba = np.concatenate([part for part, _ in found])
-        entropy = np.concatenate([doubt.entropy for _, doubt in found])
-        epistemic = np.concatenate([doubt.epistemic for _, doubt in found])
-        return cls(
-            [str(name) for name in classes],
-            proba.astype(np.float32),
-            entropy,
-            # It is estimated by itself, and a part is no more than the whole.
-            np.minimum(epistemic, entropy),
-        )
+        proba: Any = np.concatenate([part for part, _ in found]).astype(np.float32)
+        entropy = np.concatenate([each.entropy for _, each in found])
+        epistemic = np.concatenate([each.epistemic for _, each in found])
+        # It is a part of the entropy, but estimated separately.
+        epistemic = np.minimum(epistemic, entropy)
+        return cls([str(name) for name in classes], proba, entropy, epistemic)
 
 
 def fit_few_labels(
     posterior: GaussianPosterior, labels: dict[int, str], random_state: int = 0
 ) -> EvidenceClassifier:
-    """Return a classifier of likelihoods, learned from few labels and from the rest.
-
-    Documents without a label say how classes spread.
-    """
-    classes = sorted(set(labels.values()))
-    if len(classes) < 2:
+    """Return an evidence classifier, trained on few labels and unlabelled documents."""
+    n_classes = len(set(labels.values()))
+    if n_classes < 2:
         raise InputError(
-            f"a classifier needs documents of 2 labels or more, there are "
-            f"{len(classes)}"
+            f"a classifier needs documents of 2 labels or more, there are {n_classes}"
         )
     known = np.array(sorted(labels), dtype=np.intp)
     rest = np.setdiff1d(np.arange(len(posterior)), known)
     if len(rest) > 2000:
-        # A sample says it as well.
+        # A sample shows the spread of classes as well.
         random = np.random.default_rng(random_state)
         rest = np.sort(random.choice(rest, 2000, replace=False))
     y = np.array([labels[int(row)] for row in known] + [None] * len(rest), dtype=object)
     classifier = EvidenceClassifier(covariance="diagonal", random_state=random_state)
     with warnings.catch_warnings():
-        # The next label changes more than a last step of EM would.
+        # The next label changes more than further steps of EM would.
         warnings.simplefilter("ignore", ConvergenceWarning)
         # A person starts with one document per label.
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)

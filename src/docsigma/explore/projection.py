@@ -1,4 +1,4 @@
-"""Gaussians in many dimensions, seen in two."""
+"""Projection of Gaussians to two dimensions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Projection:
-    r"""A linear map onto two axes: a Gaussian stays a Gaussian, and nothing is bent.
+    r"""A linear map onto two axes, which maps Gaussians to Gaussians.
 
     A document :math:`N(\nu, \Sigma)` becomes :math:`N(A^T (\nu - c), A^T \Sigma A)`.
 
@@ -32,10 +32,10 @@ class Projection:
 
     @classmethod
     def principal(cls, mean: Floats) -> Projection:
-        """Return the projection onto the two directions in which means vary most.
+        """Return the projection onto the two principal axes of the means.
 
-        The largest entry of each axis is positive, so that the picture does not flip
-        from run to run. A single dimension is drawn along a line.
+        The largest entry of each axis is positive, so that no run mirrors the map.
+        A single component is drawn along a line.
 
         Examples
         --------
@@ -54,7 +54,7 @@ class Projection:
         return cls(centre, vectors * signs)
 
     def points(self, mean: Floats) -> Floats:
-        """Return where means are on the map, documents x 2."""
+        """Return the means on the map, documents x 2."""
         return np.asarray((mean - self.centre) @ self.axes)
 
     def covariances(self, posterior: GaussianPosterior) -> Floats:

@@ -1,4 +1,4 @@
-"""Which documents to label next."""
+"""Choice of the documents to label next."""
 
 from __future__ import annotations
 
@@ -21,34 +21,20 @@ def propose(
     entropy: Floats | None = None,
     random_state: int = 0,
 ) -> NDArray[np.intp]:
-    r"""Return documents whose labels would help most, the most helpful first.
+    r"""Return the rows of `n` documents whose labels would help most, the best first.
 
-    Documents are put into as many groups as there are labels and proposals together,
-    at most 200.
-    The groups that hold no labelled document are taken by how much doubt their members
-    hold together, and each is stood for by the document that is nearest to its centre
-    in expectation, :math:`\|\nu - c\|^2 + \mathrm{tr}\,\Sigma`: one whose own place is
-    not known stands for nothing.
-
-    Parameters
-    ----------
-    posterior : GaussianPosterior
-        All documents.
-    labelled : array of int
-        Rows that have a label.
-    n : int, default=10
-        How many to propose.
-    entropy : array of shape (n_documents,), default=None
-        Doubt about each document's label, in nats; without a classifier all are alike.
-    random_state : int, default=0
-        Decides sample and groups.
+    There are as many groups as labels and proposals together, at most 200. Those with
+    the fewest labelled documents come first, and among them those with the largest sum
+    of `entropy` (1 per document without it). Each is represented by the document with
+    the least expected distance from its centre,
+    :math:`\|\nu - c\|^2 + \mathrm{tr}\,\Sigma`, which leaves out uncertain ones.
     """
     random = np.random.default_rng(random_state)
     open_rows = np.setdiff1d(np.arange(len(posterior)), labelled)
     if posterior.n_tokens is not None:
         open_rows = open_rows[posterior.n_tokens[open_rows] > 0]
     if len(open_rows) > 10_000:
-        # A sample stands for the rest.
+        # A sample represents the rest.
         open_rows = np.sort(random.choice(open_rows, 10_000, replace=False))
     n = min(n, len(open_rows))
     if n == 0:
@@ -59,10 +45,10 @@ def propose(
     groups = KMeans(n_groups, n_init=1, random_state=random_state).fit(means)
     of = groups.labels_
     is_open = np.arange(len(rows)) < len(open_rows)
-    doubt = np.ones(len(rows)) if entropy is None else entropy[rows]
-    weight = np.bincount(of, weights=doubt * is_open, minlength=n_groups)
+    entropies = np.ones(len(rows)) if entropy is None else entropy[rows]
+    weight = np.bincount(of, weights=entropies * is_open, minlength=n_groups)
     covered = np.bincount(of, weights=~is_open, minlength=n_groups)
-    # Groups without a label first; among the rest, those with the fewest.
+    # Groups with the fewest labels first, the most uncertain among them.
     order = np.lexsort((-weight, covered))
     away = np.square(means - groups.cluster_centers_[of]).sum(axis=1)
     cost = away + posterior.total_variance[rows]

@@ -1,4 +1,4 @@
-"""Which words of a text a model knows."""
+"""Marks the words of a text that a model knows."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from docsigma.counts._analysis import build_analyzer
 if TYPE_CHECKING:
     from docsigma.counts import Vocabulary
 
-# What a piece of text is.
+# Kinds of pieces.
 PLAIN, KNOWN, UNKNOWN = 0, 1, 2
 
 
 def mark_words(vocabulary: Vocabulary, text: str) -> list[tuple[str, int]]:
-    """Cut a text into pieces: words that are known, words that are not, and the rest.
+    """Divide a text into pieces: known words, unknown words, and the rest.
 
-    Known words that follow each other are one piece. Stop words, and what is too short
-    to be a word, are neither known nor unknown. The pieces put together are the text. A
-    text that is not cut at words, as of characters or by a tokenizer, is one plain
-    piece.
+    Successive known words are one piece; stop words and words that are too short are
+    plain. With an analyzer of characters or a tokenizer, the text is one plain piece.
 
     Examples
     --------
@@ -33,14 +31,14 @@ def mark_words(vocabulary: Vocabulary, text: str) -> list[tuple[str, int]]:
         return [(text, PLAIN)]
     known = vocabulary._columns
     analyze = build_analyzer({**settings, "ngram_range": (1, 1)})
-    # Of words in pairs, a word is known if some pair has it.
+    # In n-grams, a word is known if some n-gram has it.
     if settings["ngram_range"] != (1, 1):
         known = {part: 0 for words in known for part in words.split(" ")}
     pieces: list[tuple[str, int]] = []
     end = 0
 
     def add(piece: str, kind: int) -> None:
-        # What is between words goes with the known one before it.
+        # Spaces and punctuation belong to the known word before them.
         if kind == PLAIN and not re.search(r"\w", piece):
             kind = KNOWN if pieces and pieces[-1][1] == KNOWN else PLAIN
         if kind == KNOWN and pieces and pieces[-1][1] == KNOWN:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from docsigma.posterior import GaussianPosterior
     from docsigma.search import DocumentIndex
 
-# How cells begin that spreadsheets run.
+# Cells that begin so are formulas to spreadsheets.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -44,29 +44,25 @@ class Workspace:
     Parameters
     ----------
     model : CountModel
-        Embeds; it knows its words.
+        Must know its words.
     posterior : GaussianPosterior
-        Of all documents; those of an old batch, if there is one, come first.
+        Embeddings of all documents; the first `n_old` are an old batch to compare with.
     ids, texts : sequence of str
-        Names and texts of the documents.
+        Ids and texts of the documents.
     counts : sparse matrix
-        Their words, which `classifier` may need.
+        Their counts, for `classifier`.
     given : sequence of str or None, default=None
-        Labels that they came with.
+        Their initial labels.
     n_topics : int, default=10
-        Groups of documents that are told apart.
-    n_old : int, default=0
-        How many documents are of the old batch.
+        Number of groups.
     n_unknown : array of shape (n_documents,), default=None
-        Tokens of each document that the model does not know.
+        Tokens per document that the model does not know.
     classifier : CountsClassifier, default=None
         Predicts until another is learned from labels.
     index : DocumentIndex, default=None
-        Searches; without it documents are ranked by the distance of their Gaussians.
+        Searches; by default documents are ranked by the distance of their Gaussians.
     labels_file : Path, default=None
-        Where labels are kept.
-    title : str
-        What the corpus is called.
+        File that keeps the labels.
     """
 
     def __init__(
@@ -99,7 +95,7 @@ class Workspace:
         self.predictions: Predictions | None = None
         if classifier is not None:
             self.predictions = Predictions.of_counts(classifier, counts)
-        # Euclid's distance of these is the Wasserstein-2 distance along the axes.
+        # Their Euclidean distance is the Wasserstein-2 distance of diagonal Gaussians.
         std = np.sqrt(posterior.variance)
         self._vectors = np.hstack([posterior.mean, std]).astype(np.float32)
         self._squares = np.square(self._vectors).sum(axis=1)
@@ -109,7 +105,7 @@ class Workspace:
 
     @cached_property
     def certainty(self) -> Floats:
-        """How much of the prior's variance is gone, per document, from 0 to 1."""
+        """Share of the prior's variance removed, per document, from 0 to 1."""
         prior = self.posterior.require_prior()
         before = float(np.sum(1 / prior.precision_diagonal()))
         return np.asarray(1 - self.posterior.total_variance / before)
@@ -122,7 +118,7 @@ class Workspace:
         return np.asarray(ranks / len(self))
 
     def about(self) -> dict[str, Any]:
-        """Return what the page needs to start, except for the points."""
+        """Return what the page needs to start, except the points."""
         odd = np.argsort(-self.oddness, kind="stable")[:20].tolist()
         return {
             "title": self.title,
@@ -140,9 +136,9 @@ class Workspace:
         }
 
     def _unknown(self) -> list[dict[str, Any]]:
-        """Return documents of which the model knows the least, if that is too little.
+        """Return the documents with most unknown tokens, half of them or more.
 
-        How far they are from the topics says nothing: nobody knows where they are.
+        Their embeddings are too uncertain for their distance from the topics to matter.
         """
         if self._n_unknown is None or self.posterior.n_tokens is None:
             return []
@@ -153,38 +149,37 @@ class Workspace:
         return self.rows(kept.tolist(), unknown=share[kept].tolist())
 
     def points(self) -> bytes:
-        """Return places, ellipses, certainty, topics and oddness of all documents."""
+        """Return positions, ellipses, certainty, topics and oddness of documents."""
         means = np.asarray(self.posterior.mean, dtype=np.float64)
         projection = Projection.principal(means)
-        x, y = projection.points(means).T
-        xx, xy, yy = projection.covariances(self.posterior).T
-        wide = {"x": x, "y": y, "xx": xx, "xy": xy, "yy": yy}
-        arrays = {name: a.astype(np.float32) for name, a in wide.items()}
+        parts = [projection.points(means), projection.covariances(self.posterior)]
+        columns = np.hstack(parts).astype(np.float32).T
+        arrays: dict[str, NDArray[Any]] = {}
+        arrays |= zip(("x", "y", "xx", "xy", "yy"), columns, strict=True)
         arrays["topic"] = self.topic.astype(np.int16)
         arrays["certainty"] = to_bytes(self.certainty)
         arrays["odd"] = to_bytes(self.oddness)
         return pack(arrays)
 
     def state(self) -> bytes:
-        """Return labels and predictions of all documents, which change."""
-        names = self.labels.names()
-        if self.predictions is not None:
-            names = list(dict.fromkeys([*names, *self.predictions.classes]))
+        """Return the current labels and predictions of all documents."""
+        found = self.predictions
+        classes = [] if found is None else found.classes
+        names = list(dict.fromkeys([*self.labels.names(), *classes]))
         place = {name: number for number, name in enumerate(names)}
         label = np.full(len(self), -1, dtype=np.int16)
         for row, name in self.labels.of.items():
             label[row] = place[name]
         arrays: dict[str, NDArray[Any]] = {"label": label}
-        found = self.predictions
         if found is not None:
-            code = np.array([place[name] for name in found.classes], dtype=np.int16)
+            code = np.array([place[name] for name in classes], dtype=np.int16)
             arrays["predicted"] = code[found.best]
             arrays["probability"] = to_bytes(found.proba.max(axis=1))
             arrays["doubt"] = to_bytes(found.doubt)
         return pack(arrays, names=names, n_labels=len(self.labels))
 
     def rows(self, rows: Sequence[int], **more: Sequence[Any]) -> list[dict[str, Any]]:
-        """Return how documents begin, for a list."""
+        """Return ids, excerpts and labels of documents, for a list."""
         return [
             {
                 "row": int(row),
@@ -197,16 +192,15 @@ class Workspace:
         ]
 
     def document(self, row: int, n: int = 8) -> dict[str, Any]:
-        """Return all there is to say of one document."""
+        """Return everything about one document."""
         if not 0 <= row < len(self):
             raise InputError(f"there is no document {row}: there are {len(self)}")
         text = self.texts[row]
         shown = text[:20_000]
-        near, distance = self._nearest(self._vectors[row], n + 1)
-        kept = [place for place, other in enumerate(near) if other != row][:n]
-        neighbours = self.rows(
-            near[kept].tolist(), distance=distance[kept].astype(float).tolist()
-        )
+        near, away = self._nearest(self._vectors[row], n + 1)
+        kept = np.flatnonzero(near != row)[:n]
+        distance = away[kept].astype(float).tolist()
+        neighbours = self.rows(near[kept].tolist(), distance=distance)
         tokens = self.posterior.n_tokens
         found: dict[str, Any] = {
             **self.rows([row])[0],
@@ -218,8 +212,7 @@ class Workspace:
             "topic": int(self.topic[row]),
             "neighbours": neighbours,
         }
-        if self.predictions is not None:
-            p = self.predictions
+        if (p := self.predictions) is not None:
             order = np.argsort(-p.proba[row], kind="stable")[:8]
             found["classes"] = [
                 {"label": p.classes[c], "probability": float(p.proba[row, c])}
@@ -230,18 +223,17 @@ class Workspace:
         return found
 
     def search(self, text: str, n: int = 20) -> list[dict[str, Any]]:
-        """Return the documents most like a text, and how sure each is.
+        """Return the documents most like a text, each with a number `sure`.
 
-        With an index that is calibrated, `sure` is the probability that the document is
-        of the text's topic. Without, it is the share of draws, of the text and of the
-        documents from their Gaussians, in which it is among the first ten.
+        With a calibrated index it is the probability that the document is of the text's
+        class. Without an index it is the share of draws, from the Gaussians of the text
+        and of the documents, in which it is among the first ten.
         """
         if self.index is not None:
             places = {name: row for row, name in enumerate(self.ids)}
             matches = [m for m in self.index.search([text], n)[0] if m.id in places]
-            rows = [places[match.id] for match in matches]
             return self.rows(
-                rows,
+                [places[match.id] for match in matches],
                 sure=[match.probability for match in matches],
                 words=[[word for word, _ in match.words[:4]] for match in matches],
             )
@@ -249,7 +241,7 @@ class Workspace:
         if q.require_tokens()[0] == 0:
             return []
         query = np.hstack([q.mean[0], np.sqrt(q.variance[0])]).astype(np.float32)
-        # Draws decide between the first hundred.
+        # Draws rank the first hundred.
         found, _ = self._nearest(query, max(n, 100))
         sure = _share_in_front(q, self.posterior[found], min(10, len(found)))
         return self.rows(found[:n].tolist(), sure=sure[:n].tolist())
@@ -262,13 +254,13 @@ class Workspace:
         return self.rows(found.tolist())
 
     def learn(self) -> None:
-        """Fit the classifier for few labels, and predict every document."""
+        """Fit a classifier to the labels, and predict every document."""
         classifier = fit_few_labels(self.posterior, self.labels.of)
         self.predictions = Predictions.by(classifier, self.posterior)
 
     @cached_property
     def drift(self) -> dict[str, Any] | None:
-        """What the new batch has that the old one had not; None without an old one."""
+        """Differences of the new batch from the old one; None without an old one."""
         if not self.n_old:
             return None
         old, new = self.posterior[: self.n_old], self.posterior[self.n_old :]
@@ -322,7 +314,7 @@ def _share_in_front(
 
 
 def _harmless(value: object) -> object:
-    """Return a cell that no spreadsheet takes for a formula; numbers stay."""
+    """Return a cell that no spreadsheet reads as a formula; numbers stay."""
     if not isinstance(value, str) or not value.startswith(FORMULA):
         return value
     try:

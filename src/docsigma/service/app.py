@@ -1,8 +1,6 @@
-"""The service, put together.
+"""The FastAPI application of the service.
 
-:func:`make_app` is the factory: it returns a FastAPI application that others may add
-routes (``app.include_router``) and files (``app.mount``) to; ``app.state.engine``
-computes.
+Add routes to it by ``app.include_router``; ``app.state.engine`` computes.
 """
 
 from __future__ import annotations
@@ -41,13 +39,13 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     422: {"model": schemas.Problem, "description": "Wrong input, in one sentence"},
     503: {"model": schemas.Problem, "description": "Busy, or it took too long"},
 }
-_ABSENT: dict[int | str, dict[str, Any]] = {
+_OR_ABSENT: dict[int | str, dict[str, Any]] = _PROBLEMS | {
     404: {"model": schemas.Problem, "description": "The server has none"}
 }
 
 
 def make_app(engine: Engine, settings: ServiceSettings | None = None) -> FastAPI:
-    """Return the application that serves what `engine` computes."""
+    """Return the application that serves `engine`."""
     settings = settings or ServiceSettings()
 
     @asynccontextmanager
@@ -76,7 +74,7 @@ def make_app(engine: Engine, settings: ServiceSettings | None = None) -> FastAPI
 
 
 def _describe(app: FastAPI) -> None:
-    """Describe each route on the OpenAPI page by its sentence, not by its name."""
+    """Describe each route on the OpenAPI page by its docstring, not by its name."""
     for route in app.routes:
         if isinstance(route, APIRoute):
             route.summary = (route.endpoint.__doc__ or "").strip()
@@ -100,10 +98,8 @@ def _add_documents(app: FastAPI, engine: Engine, settings: ServiceSettings) -> N
 
     def require(found: object, option: str) -> None:
         if found is None:
-            what = option.removeprefix("--")
-            raise HTTPException(
-                404, f"this server has no {what}: start it with {option}"
-            )
+            sentence = f"this server has no {option}: start it with --{option}"
+            raise HTTPException(404, sentence)
 
     @app.post("/embed", response_model=schemas.Embeddings, responses=_PROBLEMS)
     async def embed(given: schemas.Texts) -> Response:
@@ -111,25 +107,20 @@ def _add_documents(app: FastAPI, engine: Engine, settings: ServiceSettings) -> N
         found = await engine.embed(checked(given))
         return _json({"model": engine.model.digest, "documents": found})
 
-    @app.post(
-        "/classify",
-        response_model=schemas.Classifications,
-        responses=_PROBLEMS | _ABSENT,
-    )
+    classifications = schemas.Classifications
+
+    @app.post("/classify", response_model=classifications, responses=_OR_ABSENT)
     async def classify(given: schemas.Texts) -> Response:
-        """Return the label of each document, and how sure it is."""
-        require(engine.classifier, "--classifier")
+        """Return the label of each document, with its uncertainty."""
+        require(engine.classifier, "classifier")
         return _json({"documents": await engine.classify(checked(given))})
 
-    @app.post("/search", response_model=schemas.Matches, responses=_PROBLEMS | _ABSENT)
+    @app.post("/search", response_model=schemas.Matches, responses=_OR_ABSENT)
     async def search(given: schemas.SearchRequest) -> Response:
         """Return the documents of the index that are most like each text."""
-        require(engine.index, "--index")
+        require(engine.index, "index")
         assert engine.index is not None
-        filters = {
-            "labels": given.labels,
-            "max_total_variance": given.max_total_variance,
-        }
+        filters = given.model_dump(include={"labels", "max_total_variance"})
         found = await engine.search(checked(given), given.n, filters)
         return _json({"metric": engine.index.index.metric, "matches": found})
 
@@ -137,7 +128,7 @@ def _add_documents(app: FastAPI, engine: Engine, settings: ServiceSettings) -> N
     def topics(
         words: int = Query(8, ge=1, le=100, description="Words per end."),
     ) -> Response:
-        """Return what the components of the model are about."""
+        """Return the words of the model's components."""
         found = describe_dimensions(engine.model, words)
         return _json({"dimensions": [asdict(one) for one in found]})
 
@@ -152,14 +143,14 @@ def _add_state(app: FastAPI, engine: Engine, settings: ServiceSettings) -> None:
     )
     batches = Histogram(
         "docsigma_batch_documents",
-        "Documents worked on together",
+        "Documents per batch",
         buckets=[2.0**power for power in range(11)],
         registry=registry,
     )
     engine.on_batch = batches.observe
 
     def observe(path: str, status: int, elapsed: float) -> None:
-        # Only paths that exist: others would fill the memory.
+        # Only paths that exist; arbitrary ones would fill the memory.
         known = {getattr(route, "path", "") for route in app.routes}
         name = path if path in known else "other"
         requests.labels(name, str(status)).inc()
@@ -184,12 +175,10 @@ def _add_state(app: FastAPI, engine: Engine, settings: ServiceSettings) -> None:
         return JSONResponse(status, 200 if is_ready else 503)
 
     @app.get(
-        "/metrics",
-        response_class=PlainTextResponse,
-        responses={401: _PROBLEMS[401]},
+        "/metrics", response_class=PlainTextResponse, responses={401: _PROBLEMS[401]}
     )
     async def metrics() -> Response:
-        """Return counters, as Prometheus reads them."""
+        """Return counters in the format of Prometheus."""
         return Response(generate_latest(registry), media_type="text/plain")
 
     @app.get("/docs", include_in_schema=False)
@@ -200,13 +189,13 @@ def _add_state(app: FastAPI, engine: Engine, settings: ServiceSettings) -> None:
             swagger_js_url="static/swagger-ui-bundle.js",
             swagger_css_url="static/swagger-ui.css",
             swagger_favicon_url="data:,",
-            # No validator outside is asked.
+            # Do not contact the validator on the web.
             swagger_ui_parameters={"validatorUrl": None},
         )
 
 
 def _add_problems(app: FastAPI) -> None:
-    """Answer every error with one sentence, and no trace."""
+    """Answer every error with one sentence, without a traceback."""
 
     def problem(status: int, sentence: str, **headers: str) -> JSONResponse:
         return JSONResponse({"detail": sentence}, status, headers=headers)
@@ -232,18 +221,18 @@ def _add_problems(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def other(_: Request, error: HTTPException) -> JSONResponse:
-        # What FastAPI says of a body that is no text at all.
+        # FastAPI's answer to a body that is not text.
         if error.status_code == 400:
             return problem(422, "the body of the request is not JSON")
         return problem(error.status_code, str(error.detail), **(error.headers or {}))
 
     @app.exception_handler(Exception)
     async def failed(_: Request, __: Exception) -> JSONResponse:
-        return problem(500, "the server failed; its log says why")
+        return problem(500, "the server failed; see its log")
 
 
 def _sentence(error: Any) -> str:
-    """Return what pydantic found, as one sentence that names the place."""
+    """Return an error of pydantic as one sentence that names the field."""
     kind, place = error.get("type"), [str(part) for part in error.get("loc", ())]
     if kind == "json_invalid":
         return "the body of the request is not JSON"

@@ -1,4 +1,4 @@
-"""Requests that arrive together are worked on together."""
+"""Batches of requests that arrive at the same time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 
 
 class BusyError(Exception):
-    """More documents wait than may."""
+    """Too many documents are waiting."""
 
 
 @dataclass
@@ -25,29 +25,20 @@ class _Request:
 
 @dataclass
 class Batcher(Generic[Answer]):
-    """Collects texts while others are worked on, and works on them as one batch.
+    """Collects texts while others are processed, and processes them as one batch.
 
-    Nothing waits for a batch to fill: a request that finds a worker free goes ahead at
-    once, and those that come while all are busy make the next batch.
-
-    Parameters
-    ----------
-    work : callable
-        From the texts of a batch to one answer per text; runs in `executor`.
-    executor : Executor
-        Its threads are shared by batchers.
-    n_workers : int
-        Batches at once.
-    max_batch : int
-        Texts of a batch at the most, unless one request has more.
-    max_waiting : int
-        Texts that may wait.
+    A request that finds a worker free starts at once; those that arrive while all are
+    busy form the next batch. `work` maps the texts of a batch to one answer per text.
     """
 
     work: Callable[[list[str]], list[Answer]]
+    # Batchers may share one.
     executor: Executor
+    # Batches at the same time.
     n_workers: int
+    # Texts; only a single request may have more.
     max_batch: int
+    # Texts.
     max_waiting: int
 
     def __post_init__(self) -> None:
@@ -56,11 +47,11 @@ class Batcher(Generic[Answer]):
 
     @property
     def n_waiting(self) -> int:
-        """Texts that wait for their turn."""
+        """Number of texts that wait."""
         return sum(len(request.texts) for request in self._waiting)
 
     async def __call__(self, texts: list[str]) -> list[Answer]:
-        """Return the answers to some texts, in their order."""
+        """Return the answers to `texts`, in their order."""
         if not texts:
             return []
         if self.n_waiting + len(texts) > self.max_waiting:
@@ -80,7 +71,7 @@ class Batcher(Generic[Answer]):
             texts = [text for request in batch for text in request.texts]
             try:
                 answers = await loop.run_in_executor(self.executor, self.work, texts)
-            # Whatever it is belongs to those who asked; later batches go on.
+            # Any error goes to the requests of this batch; later batches continue.
             except Exception as error:
                 for request in batch:
                     if not request.answer.done():
@@ -94,16 +85,13 @@ class Batcher(Generic[Answer]):
                 start = end
 
     def _next_batch(self) -> list[_Request]:
-        batch: list[_Request] = []
-        size = 0
-        while self._waiting:
-            request = self._waiting[0]
-            if request.answer.done():
-                # Its client has hung up.
-                self._waiting.pop(0)
-                continue
-            if batch and size + len(request.texts) > self.max_batch:
-                break
-            batch.append(self._waiting.pop(0))
+        # A request that is done was cancelled: its client has disconnected.
+        waiting = [request for request in self._waiting if not request.answer.done()]
+        size = n = 0
+        for request in waiting:
             size += len(request.texts)
-        return batch
+            if n and size > self.max_batch:
+                break
+            n += 1
+        self._waiting = waiting[n:]
+        return waiting[:n]

@@ -1,4 +1,4 @@
-"""What the service computes, apart from how it is asked."""
+"""The computations of the service, apart from HTTP."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from docsigma.classifiers.counts_classifier import CountsClassifier
 from docsigma.models._subspace_model import SubspaceModel
 from docsigma.models.components import known_words
 from docsigma.service.batcher import Batcher
+from docsigma.workers.embed_batches import embedded_columns
 
 if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
@@ -23,19 +24,10 @@ if TYPE_CHECKING:
 
 
 class Engine:
-    """A model, and a classifier and an index where there are any.
+    """A model that knows its words, and optionally a classifier and an index.
 
-    Batches of a few documents get one thread each, several at once: splitting so
-    little work costs more than it saves. Larger batches get all threads.
-
-    Parameters
-    ----------
-    model : CountModel
-        Embeds; it must know its words.
-    classifier : CountsClassifier, default=None
-        Classifies.
-    index : DocumentIndex, default=None
-        Searches; it has a model of its own.
+    Small batches run in parallel on one thread each, as splitting so little work costs
+    more than it saves; larger ones use all threads.
     """
 
     def __init__(
@@ -66,7 +58,7 @@ class Engine:
         self._executor.submit(self._warm_up).result()
 
     def close(self) -> None:
-        """Finish what is under way, and stop."""
+        """Finish the current batches and stop."""
         self._executor.shutdown(wait=True, cancel_futures=True)
 
     def _counted(
@@ -74,7 +66,7 @@ class Engine:
     ) -> Callable[[list[str]], list[Any]]:
         def counted(texts: list[str]) -> list[Any]:
             self.on_batch(len(texts))
-            # Of this thread alone: of few texts threads would wait for each other.
+            # Applies to this thread only; on few texts threads wait for each other.
             torch.set_num_threads(1 if len(texts) <= 16 else self._threads)
             return work(texts)
 
@@ -95,44 +87,31 @@ class Engine:
 
     def embed_now(self, texts: list[str]) -> list[dict[str, Any]]:
         """Return the embedding of each text."""
-        counted = self.words.count(texts)
-        n_tokens = np.asarray(counted.counts.sum(axis=1)).ravel()
-        if self.model.gives_points:
-            columns = {"mean": self.model.transform(counted.counts).tolist()}
-        else:
-            q = self.model.posterior(counted.counts)
-            columns = {
-                "mean": q.mean.tolist(),
-                "variance": q.variance.tolist(),
-                "total_variance": q.total_variance.tolist(),
-            }
-        columns["n_tokens"] = n_tokens.astype(int).tolist()
-        columns["n_unknown"] = counted.n_unknown.astype(int).tolist()
-        return _rows(columns)
+        columns = embedded_columns(self.model, self.words.count(texts))
+        return _rows({name: values.tolist() for name, values in columns.items()})
 
     def classify_now(self, texts: list[str]) -> list[dict[str, Any]]:
-        """Return label and probabilities of each text."""
+        """Return the label, probabilities and uncertainty of each text."""
         assert self.classifier is not None
-        counts = known_words(self.classifier.model).count(texts).counts
+        counted = known_words(self.classifier.model).count(texts)
+        counts = counted.counts
         q = self.classifier.embed(counts)
         proba = np.exp(self.classifier.predict_log_proba(q, counts))
-        doubt = self.classifier.predict_uncertainty(q, counts)
+        uncertainty = self.classifier.predict_uncertainty(q, counts)
         names = [str(name) for name in self.classifier.classes_]
-        n_tokens = np.asarray(counts.sum(axis=1)).ravel()
+        rows = proba.tolist()
         columns: dict[str, list[Any]] = {
             "label": [names[best] for best in proba.argmax(axis=1)],
             "probability": proba.max(axis=1).tolist(),
-            "probabilities": [
-                dict(zip(names, row, strict=True)) for row in proba.tolist()
-            ],
-            "entropy": doubt.entropy.tolist(),
-            "epistemic": doubt.epistemic.tolist(),
-            "n_tokens": n_tokens.astype(int).tolist(),
+            "probabilities": [dict(zip(names, row, strict=True)) for row in rows],
+            "entropy": uncertainty.entropy.tolist(),
+            "epistemic": uncertainty.epistemic.tolist(),
+            "n_tokens": counted.n_tokens.tolist(),
         }
         return _rows(columns)
 
     def _locate(self, texts: list[str]) -> list[Any]:
-        """Return counts and Gaussian of each text, for a search."""
+        """Return the counts and the Gaussian of each text, for a search."""
         assert self.index is not None
         counts = self.index.count(texts)
         q = self.index.embed(counts)
@@ -143,7 +122,6 @@ class Engine:
     ) -> list[list[dict[str, Any]]]:
         """Return the matches of each text."""
         located = await self.locate(texts)
-        loop = asyncio.get_running_loop()
 
         def find() -> list[list[dict[str, Any]]]:
             assert self.index is not None
@@ -153,7 +131,7 @@ class Engine:
                 found.append([asdict(match) for match in matches])
             return found
 
-        return await loop.run_in_executor(self._executor, find)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, find)
 
 
 def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The page on which a corpus can be seen, and what it asks for."""
+"""Routes of the page that shows a corpus."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from docsigma.explore.page import STATIC
 if TYPE_CHECKING:
     from docsigma.explore.workspace import Workspace
 
-# Nothing from outside is loaded, no script of a text is run, no other page frames it.
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
-)
+# Nothing is loaded from outside, no script in a text runs, no other page frames it.
 HEADERS = {
-    "Content-Security-Policy": POLICY,
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'"
+    ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -36,7 +35,7 @@ class _Strict(BaseModel):
 
 
 class LabelRequest(_Strict):
-    """A label for some documents; null takes it away."""
+    """A label for some documents; null removes it."""
 
     rows: list[int] = Field(max_length=1_000_000)
     label: str | None
@@ -49,7 +48,7 @@ class LoadRequest(_Strict):
 
 
 class ExploreSearch(_Strict):
-    """What to look for."""
+    """A search for documents like a text."""
 
     text: str = Field(max_length=100_000)
     n: int = Field(20, ge=1, le=200)
@@ -58,17 +57,9 @@ class ExploreSearch(_Strict):
 def add_explorer(app: FastAPI, workspace: Workspace, hosts: set[str]) -> None:
     """Add the page and its data under /explore.
 
-    Parameters
-    ----------
-    app : FastAPI
-        The service.
-    workspace : Workspace
-        What is shown.
-    hosts : set of str
-        Names that the page may be asked for by; a page of another name that leads to
-        this machine is refused, and so are requests that another page sends.
+    Requests to other host names than `hosts`, as after DNS rebinding, and requests that
+    other pages send are refused.
     """
-    lock = threading.Lock()
     router = APIRouter(prefix="/explore", include_in_schema=False)
 
     @app.middleware("http")
@@ -98,10 +89,9 @@ def add_explorer(app: FastAPI, workspace: Workspace, hosts: set[str]) -> None:
         return FileResponse(STATIC / "index.html")
 
     _add_reading(router, workspace)
-    _add_labels(router, workspace, lock)
+    _add_labels(router, workspace)
     app.include_router(router)
-    files = StaticFiles(directory=STATIC)
-    app.mount("/explore/static", files, name="explorer")
+    app.mount("/explore/static", StaticFiles(directory=STATIC), name="explorer")
 
 
 def _binary(data: bytes) -> Response:
@@ -131,9 +121,7 @@ def _add_reading(router: APIRouter, workspace: Workspace) -> None:
         return workspace.document(row)
 
     @router.get("/rows")
-    def rows(
-        row: Annotated[list[int], Query(max_length=200)],
-    ) -> list[dict[str, Any]]:
+    def rows(row: Annotated[list[int], Query(max_length=200)]) -> list[dict[str, Any]]:
         return workspace.rows([r for r in row if 0 <= r < len(workspace)])
 
     @router.post("/search")
@@ -145,7 +133,9 @@ def _add_reading(router: APIRouter, workspace: Workspace) -> None:
         return _file(workspace.predictions_csv(), "predictions.csv", "text/csv")
 
 
-def _add_labels(router: APIRouter, workspace: Workspace, lock: threading.Lock) -> None:
+def _add_labels(router: APIRouter, workspace: Workspace) -> None:
+    lock = threading.Lock()
+
     @router.get("/labels.jsonl")
     def labels() -> Response:
         return _file(workspace.labels.dump(), "labels.jsonl", "application/jsonl")

@@ -1,4 +1,4 @@
-"""What stands before the service: key, sizes, time, counters."""
+"""Checks before the service: key, sizes, time, counters."""
 
 from __future__ import annotations
 
@@ -15,21 +15,14 @@ if TYPE_CHECKING:
 
     from docsigma.service.settings import ServiceSettings
 
-# Paths that need no key: nothing of the documents or the model is there.
+# Paths that need no key: they reveal nothing of the documents or the model.
 OPEN = ("/health", "/ready", "/docs", "/openapi.json")
 
 
 class Guard:
-    """An ASGI application around another one, which answers what must not get in.
+    """ASGI middleware that enforces the key and the limits of `settings`.
 
-    Parameters
-    ----------
-    app : ASGI application
-        What is guarded.
-    settings : ServiceSettings
-        The key and the limits.
-    observe : callable
-        Called with path, status and seconds of each request.
+    It calls `observe` with the path, status and seconds of each request.
     """
 
     def __init__(
@@ -47,8 +40,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status = time.perf_counter(), 0
-        size = 0
+        started, status, size = time.perf_counter(), 0, 0
 
         async def counted_receive() -> Any:
             nonlocal size
@@ -75,7 +67,7 @@ class Guard:
         finally:
             if refused is not None and not status:
                 await _answer(noted_send, *refused)
-            # A client that hung up has no status.
+            # No status: the client has disconnected.
             path = scope.get("route_path", scope["path"])
             self._observe(path, status or 499, time.perf_counter() - started)
 
@@ -97,7 +89,7 @@ class Guard:
             given = bearer[7:].strip()
         if hmac.compare_digest(given, self._settings.api_key.encode()):
             return None
-        return 401, "the request carries no valid key: send it as X-API-Key"
+        return 401, "the request has no valid key: send it as X-API-Key"
 
 
 async def _answer(send: Any, status: int, sentence: str) -> None:

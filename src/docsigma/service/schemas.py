@@ -1,10 +1,10 @@
-"""What requests and answers hold."""
+"""Schemas of requests and answers."""
 
 from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-# pydantic reads the types when the classes are made.
+# pydantic reads the types when the classes are created.
 from docsigma.models.components import Dimension  # noqa: TC001
 from docsigma.search import Match  # noqa: TC001
 
@@ -22,7 +22,7 @@ class SearchRequest(Texts):
     n: int = Field(10, ge=1, le=1000, description="Documents per query.")
     labels: list[str] | None = Field(None, description="Only these labels.")
     max_total_variance: float | None = Field(
-        None, ge=0, allow_inf_nan=False, description="Only documents this certain."
+        None, ge=0, allow_inf_nan=False, description="Largest variance to include."
     )
 
 
@@ -44,7 +44,7 @@ class Embeddings(BaseModel):
 
 
 class Classification(BaseModel):
-    """A document's label, and how sure it is."""
+    """The label of a document, with its uncertainty."""
 
     label: str
     probability: float
@@ -61,25 +61,25 @@ class Classifications(BaseModel):
 
 
 class Matches(BaseModel):
-    """What was found for each query."""
+    """Documents found for each query."""
 
     metric: str
     matches: list[list[Match]]
 
 
 class Topics(BaseModel):
-    """What the components of the model are about, the heaviest first."""
+    """Words of the model's components, the largest component first."""
 
     dimensions: list[Dimension]
 
 
 class State(BaseModel):
-    """How the server is."""
+    """State of the server."""
 
     status: str
 
 
 class Problem(BaseModel):
-    """What is wrong, in one sentence."""
+    """Reason of a refusal, in one sentence."""
 
     detail: str

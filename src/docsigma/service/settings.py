@@ -1,4 +1,4 @@
-"""What the service allows."""
+"""Limits of the service."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ class ServiceSettings:
     Attributes
     ----------
     api_key : str or None
-        What requests must carry; None: no key is asked for.
-    max_body : int
-        Bytes of a request at the most.
-    max_documents : int
-        Documents of a request at the most.
+        Key that requests must send; None means that they need none.
+    max_body, max_documents : int
+        Most bytes and documents per request.
     max_waiting : int
-        Documents that may wait for their turn; above, requests are turned away.
+        Most documents that wait; requests beyond are refused.
     timeout : float
-        Seconds that a request may take, with the time it takes to arrive.
+        Seconds that a request may take, including its transfer.
     """
 
     api_key: str | None = None

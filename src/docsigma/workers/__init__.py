@@ -1,4 +1,4 @@
-"""Work on Arrow batches, for the workers of Ray, Spark or any other engine."""
+"""Processing of Arrow batches on the workers of Ray, Spark or any other engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of Arrow batches to labels with their doubt."""
+"""Texts of Arrow batches to labels with their uncertainty."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class ClassifyBatches(TextBatches):
     text_column, keep, threads
         As in :class:`~docsigma.workers.text_batches.TextBatches`.
     coverage : float, default=0.9
-        Share of documents whose prediction set has the right label, for a classifier
-        that was calibrated.
+        Share of documents whose prediction set has the right label, for a calibrated
+        classifier.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ def _loaded(folder: str) -> CountsClassifier:
 def predicted_columns(
     classifier: CountsClassifier, counts: sp.csr_matrix, coverage: float
 ) -> dict[str, Any]:
-    """Return the columns that a table of predictions has per document."""
+    """Return the columns of a table of predictions."""
     names = np.array([str(name) for name in classifier.classes_], dtype=object)
     q = classifier.embed(counts)
     proba = np.exp(classifier.predict_log_proba(q, counts))
@@ -70,10 +70,10 @@ def predicted_columns(
     columns: dict[str, Any] = {"predicted": winners, "label": winners}
     for name, column in zip(names, proba.T, strict=True):
         columns[f"probability[{name}]"] = np.ascontiguousarray(column)
-    doubt = classifier.predict_uncertainty(q, counts)
-    columns["entropy"] = doubt.entropy
-    columns["epistemic"] = doubt.epistemic
-    columns["typicality"] = doubt.typicality
+    found = classifier.predict_uncertainty(q, counts)
+    columns["entropy"] = found.entropy
+    columns["epistemic"] = found.epistemic
+    columns["typicality"] = found.typicality
     if len(classifier.calibration):
         chosen = classifier.predict_sets(q, counts, coverage)
         columns["prediction_set"] = ["|".join(names[row]) for row in chosen]

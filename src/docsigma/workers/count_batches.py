@@ -16,8 +16,8 @@ from docsigma.workers.text_batches import TextBatches
 class CountBatches(TextBatches):
     """Counts the words of the texts of Arrow batches.
 
-    The columns are words and counts, lists of the numbers of the words that occur and
-    how often, and n_unknown. :func:`write_counts` makes a folder of counts of them.
+    The columns are words (lists of column numbers), counts (how often each occurs) and
+    n_unknown. :func:`write_counts` writes them to a folder of counts.
 
     Parameters
     ----------
@@ -60,18 +60,10 @@ def write_counts(
     id_column: str | None = None,
     label_column: str | None = None,
 ) -> DiskCounts:
-    """Write the results of :class:`CountBatches` to a folder of counts, as they come.
+    """Write tables of :class:`CountBatches` to a folder of counts, one at a time.
 
-    Parameters
-    ----------
-    tables : iterable of Arrow tables or batches
-        Each with the columns words, counts and n_unknown.
-    folder : path
-        Appears when all are written.
-    vocabulary : Vocabulary
-        The words that were counted.
-    id_column, label_column : str, optional
-        Columns that have the names and the labels of the documents.
+    The folder appears when all are written. `id_column` and `label_column` name the
+    columns with the ids and the labels of the documents.
     """
     n_features = len(vocabulary)
     with CountsWriter(folder, n_features, vocabulary) as writer:
@@ -102,6 +94,5 @@ def _strings(table: Any, column: str | None) -> Any:
 
 
 def _whole(column: Any) -> Any:
-    """Return a column in one piece."""
-    combine = getattr(column, "combine_chunks", None)
-    return column if combine is None else combine()
+    """Return a column of a table or a batch as one array."""
+    return column.combine_chunks() if hasattr(column, "combine_chunks") else column

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class EmbedBatches(TextBatches):
-    """Embeds the texts of Arrow batches: one row per document, as `docsigma embed`.
+    """Embeds the texts of Arrow batches, as `docsigma embed` does.
 
-    The columns are mean, variance, total_variance, n_tokens and n_unknown, after those
-    that are kept; without the variances if the model gives points.
+    The columns after those kept are mean, variance, total_variance, n_tokens and
+    n_unknown; a model that gives points has no variances.
 
     Parameters
     ----------
@@ -61,14 +61,7 @@ class EmbedBatches(TextBatches):
     def columns(self, texts: list[str]) -> dict[str, Any]:
         """Return the columns of the embeddings."""
         model = _loaded(self.model, self.device)
-        counted = known_words(model).count(texts)
-        if model.gives_points:
-            found = {"mean": model.transform(counted.counts)}
-        else:
-            q = model.posterior(counted.counts)
-            found = {"mean": q.mean, "variance": q.variance}
-            found["total_variance"] = q.total_variance
-        return found | token_columns(counted)
+        return embedded_columns(model, known_words(model).count(texts))
 
 
 @functools.lru_cache(maxsize=2)
@@ -78,8 +71,17 @@ def _loaded(folder: str, device: str) -> CountModel:
     return model
 
 
+def embedded_columns(model: CountModel, counted: CountedDocuments) -> dict[str, Any]:
+    """Return the columns of a table of embeddings."""
+    if model.gives_points:
+        return {"mean": model.transform(counted.counts)} | token_columns(counted)
+    q = model.posterior(counted.counts)
+    found = {"mean": q.mean, "variance": q.variance, "total_variance": q.total_variance}
+    return found | token_columns(counted)
+
+
 def token_columns(counted: CountedDocuments) -> dict[str, Any]:
-    """Return how many tokens of each document are known and unknown."""
+    """Return the numbers of known and unknown tokens per document."""
     return {
         "n_tokens": counted.n_tokens.astype(np.int64),
         "n_unknown": counted.n_unknown.astype(np.int64),

@@ -12,18 +12,18 @@ from docsigma.workers.text_batches import TextBatches
 
 
 class FrequencyBatches(TextBatches):
-    """Counts in how many documents of an Arrow batch each word is.
+    """Counts the documents of an Arrow batch that contain each word.
 
-    A row of the result is a word, with the documents that have it and its tokens; the
-    row of the empty word, which no text has, counts the texts. Rows of different
-    batches may be added up by word, by the engine or by :meth:`vocabulary`.
+    A row holds a word, the number of documents with it and the number of its tokens;
+    the row of the empty word counts the texts. The engine or :meth:`vocabulary` may add
+    up the rows of several batches by word.
 
     Parameters
     ----------
     text_column : str, default="text"
         Column of the texts.
     settings
-        Those of :class:`~docsigma.counts.WordFrequencies`: `min_df`, `stop_words`, ...
+        Of :class:`~docsigma.counts.WordFrequencies`: `min_df`, `stop_words`, ...
 
     Examples
     --------
@@ -38,10 +38,10 @@ class FrequencyBatches(TextBatches):
     def __init__(self, text_column: str = "text", **settings: Any) -> None:
         super().__init__(text_column, keep=())
         self.settings = settings
-        WordFrequencies(**settings)  # refuses wrong ones here, not in a worker
+        WordFrequencies(**settings)  # checks them here, not in a worker
 
     def columns(self, texts: list[str]) -> dict[str, Any]:
-        """Return the words of some texts, with their frequencies."""
+        """Return the words of the texts, with their frequencies."""
         frequencies = WordFrequencies(**self.settings)
         frequencies.add(texts)
         words, documents, tokens = frequencies.table()
@@ -55,9 +55,6 @@ class FrequencyBatches(TextBatches):
         """Return the words within the limits, from the results of all batches."""
         frequencies = WordFrequencies(**self.settings)
         for table in tables:
-            words, documents, tokens = (
-                table.column(name).to_pylist()
-                for name in ("word", "documents", "tokens")
-            )
-            frequencies.add_table(words, documents, tokens)
+            names = ("word", "documents", "tokens")
+            frequencies.add_table(*(table.column(name).to_pylist() for name in names))
         return frequencies.vocabulary()

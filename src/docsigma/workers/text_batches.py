@@ -1,4 +1,4 @@
-"""What all work on batches of texts has in common."""
+"""Base of the classes that process batches of texts."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from docsigma.exceptions import InputError
 class TextBatches(ABC):
     """A function from an Arrow batch with a column of texts to an Arrow table.
 
-    It is small, can be pickled, and loads what it needs where it is called, once per
-    process. A row of the result depends on its text only, so that a batch may be cut,
-    moved or done again.
+    It is small, can be pickled, and loads what it needs in the process that calls it,
+    once. A row of the result depends on its text only, so that a batch may be divided,
+    moved or processed again.
 
     Parameters
     ----------
     text_column : str, default="text"
-        Column of the texts; a text that is missing counts as empty.
+        Column of the texts; a missing text counts as empty.
     keep : sequence of str or None, default=None
-        Columns to hand on; None means all but the texts.
+        Columns to keep; None means all except the texts.
     threads : int or None, default=None
-        Threads to compute with. None means what the worker was granted: Ray, Spark and
-        torchrun say so by OMP_NUM_THREADS; else the cores that it may run on.
+        Threads to compute with. None means OMP_NUM_THREADS, which Ray, Spark and
+        torchrun set for their workers, or else the cores that the process may run on.
     """
 
     def __init__(
@@ -43,10 +43,10 @@ class TextBatches(ABC):
 
     @abstractmethod
     def columns(self, texts: list[str]) -> dict[str, Any]:
-        """Return the new columns, as arrays, lists of strings or Arrow's own."""
+        """Return the new columns: NumPy arrays, lists of strings or Arrow arrays."""
 
     def __call__(self, batch: Any) -> Any:
-        """Return the kept columns of a batch and the new ones, as an Arrow table."""
+        """Return the columns to keep and the new ones as an Arrow table."""
         import pyarrow as pa
 
         if self.text_column not in batch.schema.names:
@@ -59,17 +59,17 @@ class TextBatches(ABC):
         found = {name: batch.column(name) for name in keep}
         _use_threads(self.threads)
         texts = [text or "" for text in batch.column(self.text_column).to_pylist()]
-        # Of an empty batch only the types of the columns are wanted.
+        # An empty batch still needs the types of the columns.
         for name, values in self.columns(texts or [""]).items():
-            plain = not isinstance(values, pa.Array)
-            found[name] = arrow_column(values) if plain else values
+            is_arrow = isinstance(values, pa.Array)
+            found[name] = values if is_arrow else arrow_column(values)
             found[name] = found[name] if texts else found[name].slice(0, 0)
         return pa.table(found)
 
     def each(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Do all batches of an iterator: what Spark's ``mapInArrow`` takes.
+        """Process an iterator of batches, as Spark's ``mapInArrow`` expects.
 
-        Lists are plain here: Spark has none of a fixed size.
+        Lists have no fixed size here, as Spark has no such type.
         """
         for batch in batches:
             table = self(batch)
@@ -78,10 +78,10 @@ class TextBatches(ABC):
     def file(
         self, source: str | os.PathLike[str], folder: str | os.PathLike[str]
     ) -> str:
-        """Do a Parquet file; write the result to `folder` under the same name.
+        """Process a Parquet file; return the file of the same name in `folder`.
 
-        The file appears when it is whole, and one that is there is not done again:
-        under retries nothing is missing and nothing comes twice. Returns its path.
+        The file appears when it is complete, and one that exists is not written again:
+        under retries nothing is lost or duplicated.
         """
         import pyarrow.parquet as pq
 
@@ -96,7 +96,7 @@ class TextBatches(ABC):
         return str(target)
 
     def schema(self, like: Any) -> Any:
-        """Return that of what :meth:`each` makes of batches with the schema `like`."""
+        """Return the schema of :meth:`each` for batches with the schema `like`."""
         return _plain(self(like.empty_table()).schema)
 
 
@@ -105,7 +105,7 @@ def arrow_column(values: Any) -> Any:
     import pyarrow as pa
 
     if isinstance(values, list):
-        # Said, for a block without one label has no type of its own.
+        # A block in which all labels are missing would have no type.
         return pa.array(values, pa.string())
     if values.ndim == 1:
         return pa.array(values)
@@ -114,7 +114,7 @@ def arrow_column(values: Any) -> Any:
 
 
 def _plain(schema: Any) -> Any:
-    """Return a schema with plain lists in place of those of a fixed size."""
+    """Return a schema in which lists have no fixed size."""
     import pyarrow as pa
 
     for number, field in enumerate(schema):
@@ -126,9 +126,9 @@ def _plain(schema: Any) -> Any:
 
 def granted_threads() -> int:
     """Return the number of threads that this process was granted."""
-    said = os.environ.get("OMP_NUM_THREADS", "")
-    if said.isdigit() and int(said):
-        return int(said)
+    granted = os.environ.get("OMP_NUM_THREADS", "")
+    if granted.isdigit() and int(granted):
+        return int(granted)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

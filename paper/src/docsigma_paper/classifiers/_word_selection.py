@@ -1,4 +1,4 @@
-"""Probabilities of words and topics, and the words that tell topics apart."""
+"""Probabilities of words and topics, and the words that distinguish topics."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def topic_probabilities(
     .. math::
         P(t \mid w) = \frac{N_{wt} + \alpha T P(t)}{N_w + \alpha T}
 
-    :math:`T` is the number of topics. A word seen once says little: its
+    :math:`T` is the number of topics. A word seen once is weak evidence: its
     probabilities stay close to :math:`P(t)`.
 
     Parameters

@@ -31,7 +31,7 @@ _SCALES = (1e-3, 10.0)
 
 
 class SelectedNaiveBayes(ClassifierMixin, BaseEstimator):
-    r"""Multinomial naive Bayes on the words that tell the topics apart.
+    r"""Multinomial naive Bayes on the words that distinguish classes.
 
     A bag-of-words baseline after Hazen, Richardson and Margolis (2007). The vocabulary
     is the union, over topics, of the words with the highest :math:`P(t \mid w)`,
@@ -136,7 +136,7 @@ class SelectedNaiveBayes(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
-        # scikit-learn's checks score on data that are no counts.
+        # scikit-learn's checks score on data that are not counts.
         tags.classifier_tags.poor_score = True
         return tags
 
@@ -179,7 +179,7 @@ class SelectedNaiveBayes(ClassifierMixin, BaseEstimator):
     def _estimate(
         self, class_counts: NDArray[np.float64], prior: NDArray[np.float64]
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Select columns, and give the log probabilities of their words."""
+        """Return selected columns, and the log probabilities of their words."""
         if self.words_per_class is None:
             selected = np.arange(class_counts.shape[1])
         else:
@@ -192,7 +192,7 @@ class SelectedNaiveBayes(ClassifierMixin, BaseEstimator):
     def _cross_validate(
         self, counts: sparse.csr_matrix, labels: TrainingLabels
     ) -> tuple[float, float]:
-        """Choose the scale by folds; give it and its cross-entropy."""
+        """Return the scale chosen by cross-validation, and its cross-entropy."""
         codes, weights, n_classes = labels.codes, labels.weights, len(self.classes_)
         scores = np.zeros((len(codes), n_classes))
         log_prior = np.full_like(scores, -np.inf)
@@ -202,7 +202,7 @@ class SelectedNaiveBayes(ClassifierMixin, BaseEstimator):
         for fold in range(self.n_folds):
             rest = np.flatnonzero(folds != fold)
             known = np.unique(codes[rest])
-            # Documents of classes that training does not see say nothing of the scale.
+            # Documents of classes unseen in training do not inform the scale.
             rows = np.flatnonzero((folds == fold) & np.isin(codes, known))
             class_counts = sum_classes(
                 counts[rest], codes[rest], weights[rest], n_classes

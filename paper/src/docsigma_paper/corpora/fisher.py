@@ -284,7 +284,7 @@ def _find_topics(table: Path, listed: dict[str, _Listed]) -> dict[str, str]:
     for number, row in table_rows(table, delimiter=",", wanted={"TOPICID": "topic"}):
         if "CALL_ID" not in row:
             raise InputError(f"{table}: no column `CALL_ID`, found {named(row)}")
-        # A spreadsheet takes 00001 for a number.
+        # A spreadsheet reads 00001 as a number.
         call = f"fe_03_{str(row['CALL_ID']).strip().zfill(5)}"
         if call in rows:
             raise InputError(
@@ -325,7 +325,7 @@ def _manual_texts(folder: Path, listed: dict[str, _Listed]) -> dict[str, str]:
 
 
 def _read_call(file: Path) -> dict[str, str]:
-    """Return what the sides A and B say."""
+    """Return the transcripts of the sides A and B."""
     said: dict[str, list[str]] = {"A": [], "B": []}
     for number, line in numbered_lines(file):
         line = line.strip()

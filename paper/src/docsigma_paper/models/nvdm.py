@@ -69,7 +69,7 @@ class NVDM(GaussianModel):
     activation : {"relu", "sigmoid", "tanh"}, default="tanh"
         What follows each hidden layer.
     max_iter : int, default=50
-        Rounds at the most. A round is twice `alternate_passes` passes over the
+        Most rounds. A round is twice `alternate_passes` passes over the
         corpus.
     alternate_passes : int, default=10
         Passes of a round that move the decoder alone; as many then move the encoder
@@ -85,7 +85,7 @@ class NVDM(GaussianModel):
     n_draws : int, default=1
         Draws per document and step, in training.
     output : {"mean", "mean_variance"}, default="mean"
-        What :meth:`transform` gives: K means, or K means and K variances.
+        Result of :meth:`transform`: K means, or K means and K variances.
     device : str, default="auto"
         ``"cpu"``, ``"cuda"``, any torch device, or ``"auto"``: the GPU if there is
         one.
@@ -260,7 +260,7 @@ class NVDM(GaussianModel):
     def posterior(self, X: CountsLike) -> GaussianPosterior:
         """Return the Gaussian of each document: one pass through the encoder.
 
-        A document with no known word gets what the encoder makes of zeros, which is
+        A document with no known word gets the encoding of zeros, which is
         not exactly the prior.
 
         Parameters

@@ -34,7 +34,7 @@ class NVDMTrainer(Trainer):
 
     A round is `alternate_passes` passes over the corpus that move the decoder alone,
     and as many that move the encoder alone. A pass goes through the documents in
-    minibatches, in an order of its own; a step of Adam follows the mean of the
+    minibatches, in its own random order; a step of Adam follows the mean of the
     batch's bounds. An epoch of the history is a round; its bound and its KL are those
     met in the last pass, each document's at the weights of the time.
 

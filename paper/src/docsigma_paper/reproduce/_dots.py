@@ -1,4 +1,4 @@
-"""Tables as pictures: one line per row, one dot per figure, hollow for the printed."""
+"""Tables as plots: a line per row, a dot per value, hollow for the paper's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Dots:
-    """One kind of figure in a panel.
+    """One kind of value in a panel.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Dots:
     values : dict of lists of float
         Over seeds, by the name of the line.
     hollow : bool
-        Whether the dots are rings: figures that are not ours.
+        Whether the dots are rings, for values that are not ours.
     """
 
     label: str
@@ -34,7 +34,7 @@ class Dots:
     hollow: bool = False
 
     def add(self, line: str, values: Sequence[float]) -> None:
-        """Put values into a line."""
+        """Add values to a line."""
         self.values.setdefault(line, []).extend(values)
 
 
@@ -44,7 +44,7 @@ def draw_dots(panels: dict[str, list[Dots]]) -> Figure:
     Parameters
     ----------
     panels : dict of lists of Dots
-        By what their axis says.
+        By the label of their axis.
 
     Returns
     -------

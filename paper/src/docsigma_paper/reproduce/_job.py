@@ -1,4 +1,4 @@
-"""What a topic ID system is told."""
+"""Input of a topic ID system."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Scores = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class TaskName:
-    """Which documents are classified.
+    """Name of the documents to classify.
 
     Attributes
     ----------
@@ -30,31 +30,31 @@ class TaskName:
 
     @property
     def key(self) -> dict[str, Any]:
-        """As a row's key holds it."""
+        """Its entries in the key of a row."""
         words = {} if self.words is None else {"words": list(self.words)}
         return {"corpus": self.corpus, **words}
 
     @property
     def options(self) -> dict[str, Any]:
-        """As the corpus is loaded with it."""
+        """Options to load the corpus with."""
         return {} if self.words is None else {"words": self.words}
 
     @classmethod
     def of(cls, key: dict[str, Any]) -> TaskName:
-        """Find it in a row's key."""
+        """Return the name in the key of a row."""
         words = key.get("words")
         return cls(key["corpus"], None if words is None else (words[0], words[1]))
 
     @property
     def kind(self) -> str:
-        """What parameters are chosen for: 20 Newsgroups, sides of calls or windows."""
+        """Kind of corpus, which decides parameters: newsgroups, sides or windows."""
         if self.corpus == "20newsgroups":
             return self.corpus
         return "sides" if self.words is None else "windows"
 
     @property
     def part(self) -> str:
-        """Which part of each document, in words."""
+        """The part of each document, in words."""
         if self.words is None:
             return "whole documents"
         return f"words {self.words[0]} to {self.words[1]}"
@@ -72,7 +72,7 @@ class Job:
     Attributes
     ----------
     setting : Setting
-        Device, and whether the small version is wanted.
+        Device, and whether to run the small version.
     task : Task
         Counts, labels and texts.
     name : TaskName
@@ -80,7 +80,7 @@ class Job:
     seed : int
         Of the run.
     parameters : dict
-        What the system's own function gave for setting and task's name.
+        The system's parameters for this setting and task.
     """
 
     setting: Setting

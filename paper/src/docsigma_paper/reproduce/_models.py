@@ -37,8 +37,8 @@ def algorithm1_parameters(k: int, l1: float, n_passes: int) -> dict[str, Any]:
 def nvdm_parameters(setting: Setting, k: int, corpus: str) -> dict[str, Any]:
     """Return the parameters of an NVDM of the paper's two layers.
 
-    Activation and rate are those of benchmarks/nvdm.py, which looks at test documents:
-    a baseline may. At K 200 and all words a rate of 5e-4 diverges.
+    Activation and rate are those of benchmarks/nvdm.py, chosen on test documents, which
+    favours the baseline. At K 200 and all words a rate of 5e-4 diverges.
     """
     return {
         "n_components": k,
@@ -50,5 +50,5 @@ def nvdm_parameters(setting: Setting, k: int, corpus: str) -> dict[str, Any]:
 
 
 def make_nvdm(setting: Setting, parameters: dict[str, Any], seed: int) -> NVDM:
-    """Make one that is trained to the last round."""
+    """Return an NVDM that is trained to the last round."""
     return NVDM(**parameters, tol=0, device=setting.device, random_state=seed)

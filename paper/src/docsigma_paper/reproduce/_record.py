@@ -1,4 +1,4 @@
-"""Results of an experiment, row by row, so that a run that was stopped can go on."""
+"""Results of an experiment, row by row, so that a stopped run can continue."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Record:
     Parameters
     ----------
     path : Path
-        The file. If it is there, its rows are kept.
+        The file. If it exists, its rows are kept.
     heading : dict
-        What must agree between a run and the run that goes on: name and settings.
+        Name and settings, which must agree for a run to continue.
     log : callable, default=None
-        Told about each row.
+        Called with a line on each row.
     others : sequence of Path, default=()
-        Files of runs elsewhere, of other seeds or systems; their rows are taken over.
+        Files of other runs, of other seeds or systems, whose rows are included.
     computes : bool, default=True
-        Whether rows that are not there are computed; if not, they are left out.
+        Whether missing rows are computed or left out.
 
     Raises
     ------
@@ -64,12 +64,12 @@ class Record:
         self.path = path
         self.heading = heading
         self._log = log
-        #: Called after each row, be it found or computed.
+        #: Called after each row, found or computed.
         self.after: Callable[[], object] = lambda: None
         self._computes = computes
         self._asked: list[dict[str, Any]] = []
         self.rows: list[dict[str, Any]] = []
-        # Of other parameters: not shown, but not thrown away either.
+        # Of other parameters: not shown, but kept.
         self._stale: list[dict[str, Any]] = []
         self._offered: list[dict[str, Any]] = []
         if path.exists():
@@ -109,7 +109,7 @@ class Record:
     ) -> dict[str, Any] | None:
         """Return the row of `key`, and of `parameters` if they are named.
 
-        Those must be as a file gives them back: without tuples.
+        As JSON returns them: without tuples.
         """
         for row in self.rows if parameters is None else self.rows + self._offered:
             if row["key"] == key and parameters in (None, row.get("parameters")):
@@ -123,11 +123,11 @@ class Record:
         compute: Callable[[], dict[str, Any]],
         needs: str | None = None,
     ) -> dict[str, Any] | None:
-        """Return the row of `key`; compute and write it if it is not there.
+        """Return the row of `key`; compute and write it if it is missing.
 
-        A row of other `parameters` counts as not there. A record that computes
-        nothing gives None then, and keeps such a row in the file. `needs` names a
-        library without which it cannot be computed; see :class:`Plan`.
+        A row of other `parameters` counts as missing. A record that does not compute
+        returns None then, and keeps that row in the file. `needs` names a library that
+        the computation needs; see :class:`Plan`.
         """
         del needs
         self._asked.append(key)
@@ -166,7 +166,7 @@ class Record:
             self._log(line)
 
     def write(self) -> None:
-        """Write the file, whole; rows in the order in which they were asked for."""
+        """Write the file, with the rows in the order of the calls of :meth:`row`."""
         asked = [row for key in self._asked if (row := self.find(key)) is not None]
         self.rows = [row for row in self.rows if row["key"] not in self._asked] + asked
         # One row per line: curves hold thousands of numbers, a change shows its row.
@@ -178,7 +178,7 @@ class Record:
 
 
 class Plan:
-    """What an experiment will ask for; computes nothing.
+    """Counts the rows of an experiment without computing them.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ class Plan:
         compute: Callable[[], object],
         needs: str | None = None,
     ) -> None:
-        """Count a row, and see whether it can be computed if need be."""
+        """Count a row, and note a missing library that it needs."""
         del compute
         self.n_rows += 1
         if needs is None or installed(needs):
@@ -207,7 +207,7 @@ class Plan:
             self._missing.add(needs)
 
     def check(self) -> None:
-        """Refuse before hours of work what could not be computed in the end."""
+        """Refuse, before hours of work, rows that need a missing library."""
         if self._missing:
             raise InputError(
                 f"some rows need {' and '.join(sorted(self._missing))}: pip install "
@@ -216,7 +216,7 @@ class Plan:
 
 
 def _as_read(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return parameters as a file gives them back: without tuples."""
+    """Return parameters as JSON returns them: without tuples."""
     read: dict[str, Any] = json.loads(json.dumps(parameters))
     return read
 

@@ -1,4 +1,4 @@
-"""Which experiments there are, and how one is run."""
+"""The experiments, and the function that runs one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SMALL = (
     "The small version, on a synthetic corpus whatever a row is called: it shows that "
-    "everything runs, and compares with nothing printed."
+    "everything runs; do not compare it with the paper."
 )
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -64,31 +64,29 @@ def reproduce(
     progress: bool = False,
     computes: bool = True,
 ) -> list[Path]:
-    """Run an experiment, or what is left of it, and write its three files.
+    """Run what is left of an experiment, and write its files.
 
     Parameters
     ----------
     name : str
         One of :data:`EXPERIMENTS`.
     folder : Path
-        Takes ``NAME.json``, ``NAME.md`` and, if there is a figure, ``NAME.png``.
+        For ``NAME.json``, ``NAME.md`` and, if there is a figure, ``NAME.png``.
     setting : Setting
-        How.
+        Device, seeds and size of the runs.
     log : callable, default=None
-        Told about each row.
+        Called with a line on each row.
     also : sequence of Path, default=()
-        Folders of runs elsewhere, of other seeds or systems, whose rows are taken
-        over.
+        Folders of other runs, of other seeds or systems, whose rows are included.
     progress : bool, default=False
-        Whether a progress bar is shown, where there is a terminal.
+        Whether to show a progress bar on a terminal.
     computes : bool, default=True
-        Whether rows that are not there are computed; if not, the files are made of
-        those that are.
+        Whether to compute missing rows, or only to write the existing ones.
 
     Returns
     -------
     list of Path
-        What was written.
+        The files written.
 
     Raises
     ------
@@ -106,15 +104,12 @@ def reproduce(
             raise InputError(f"{name} has no system {system!r}; there are {known}")
     weights = setting.options.get("ulmfit_weights")
     if weights is not None and "ulmfit" not in experiment.systems:
-        raise InputError(f"{name} has no ULMFiT, and takes no weights for it")
+        raise InputError(f"{name} has no ULMFiT, and so needs no weights")
     if weights is not None:
         locate_weights(weights)
     choose_device(setting.device)
-    heading = {
-        "experiment": name,
-        "quick": setting.quick,
-        "seeds": list(setting.seeds),
-    }
+    seeds = list(setting.seeds)
+    heading = {"experiment": name, "quick": setting.quick, "seeds": seeds}
     others = [elsewhere / f"{name}.json" for elsewhere in also]
     record = Record(folder / f"{name}.json", heading, log, others, computes=computes)
     plan = Plan(record)

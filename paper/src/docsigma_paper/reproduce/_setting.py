@@ -1,4 +1,4 @@
-"""What an experiment is told, and the small version of everything."""
+"""Input of an experiment, and the small version of corpora."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Setting:
     Attributes
     ----------
     quick : bool
-        Whether the small version is wanted: a synthetic corpus, few passes, small K.
+        Whether to run the small version: a synthetic corpus, few passes, small K.
     device : str
         Where models are trained.
     seeds : tuple of int
@@ -47,11 +47,11 @@ class Setting:
         return quick if self.quick else full
 
     def wants(self, system: str) -> bool:
-        """Return whether a system is to be run: all are, unless some were named."""
+        """Whether to run a system: all, unless some were named."""
         return system in (self.options.get("systems") or (system,))
 
     def task(self, name: str, **options: Any) -> Task:
-        """Return a corpus with labels, loaded when it is used; the small version's."""
+        """Return a labelled corpus, loaded at its first use."""
         if self.quick:
             return _small_task()
         return cast("Task", _LateTask(partial(_load, name, tuple(options.items()))))
@@ -64,17 +64,17 @@ class Experiment:
     Attributes
     ----------
     name, title : str
-        What it is called, and what it shows.
+        Its name, and its description.
     shows : str
-        Which table or figure of the paper.
+        The table or figure of the paper.
     compute : callable
         Fills a :class:`~docsigma_paper.reproduce._record.Record`.
     table : callable
-        Makes Markdown of its rows.
+        Returns Markdown of its rows.
     figure : callable or None
-        Makes a figure of its rows.
+        Returns a figure of its rows.
     systems : tuple of str
-        Those that can be run apart; none means that there is but one.
+        Those that can be run separately; empty if there is only one.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Experiment:
 
 
 class _LateTask:
-    """A task that is loaded when something of it is asked for."""
+    """A task that is loaded when one of its attributes is read."""
 
     def __init__(self, load: Callable[[], Task]) -> None:
         self._load = load
@@ -122,7 +122,7 @@ def _small_task() -> Task:
 
 
 def _words(counts: sp.csr_matrix) -> list[str]:
-    """Write counts out as texts of made-up words."""
+    """Return counts as texts of made-up words."""
     texts = []
     for start, stop in itertools.pairwise(counts.indptr):
         words = np.repeat(

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 # K, l1 weight and passes of Algorithm 1. For 20 Newsgroups K and l1 are the best of a
 # few pairs judged by cross-validation on training documents, for speech only l1 was
 # looked for (benchmarks/results/topic-id-*.json; speech: words 201 to 400); the passes
-# were not. SMM and NVDM take the same, but K 200 at the most. For Fisher nobody has
+# were not. SMM and NVDM use the same, but K at most 200. For Fisher nobody has
 # searched: as for Switchboard.
 SPEECH: dict[str, Any] = {"K": 200, "l1": 0.1, "passes": 500}
 CHOSEN: dict[str, dict[str, Any]] = {
@@ -81,7 +81,7 @@ NAMES = {
     "glcu": "GLCU",
     "glcu-stopped": f"GLCU, {AUTHORS_STEPS} steps of EM",
 }
-# So many weights or sizes in a row that are no better end a search upwards.
+# An upward search ends after this many weights or sizes in a row without gain.
 PATIENCE = 2
 
 
@@ -92,19 +92,17 @@ class System:
     Attributes
     ----------
     model : str
-        As the table calls it.
+        Its name in the table.
     parameters : callable
-        Takes setting and task's name; gives what the row depends on, as JSON can hold
-        it.
+        From the setting and the task's name to what the row depends on, in JSON types.
     run : callable
-        Takes a :class:`~docsigma_paper.reproduce._job.Job`; gives scores by
-        classifier.
+        From a :class:`~docsigma_paper.reproduce._job.Job` to scores by classifier.
     extension : bool
         Whether it is ours and not the paper's.
     needs : str or None
         A library that may be missing.
     seeded : bool
-        Whether another seed gives another result.
+        Whether the result depends on the seed.
     corpora : tuple of str or None
         The corpora it has rows for; None for all.
     """
@@ -173,7 +171,7 @@ def tfidf(job: Job) -> Scores:
 
 
 def naive_bayes_parameters(setting: Setting, _name: TaskName) -> dict[str, Any]:
-    """Words a class to choose from, and the scale."""
+    """Grid of words per class, and of the scale."""
     return {
         "words_per_class": setting.pick([30, 100, 300, 1000, 3000, 10_000], [30]),
         "scale": setting.pick("cv", 1.0),
@@ -207,7 +205,7 @@ def _algorithm1(setting: Setting, name: TaskName) -> dict[str, Any]:
 
 
 def _proposed(setting: Setting, name: TaskName) -> dict[str, Any]:
-    # The steps stand in the row: with others it would be made anew.
+    # The steps are part of the row: with others it would be computed again.
     return _algorithm1(setting, name) | {"glcu_steps": AUTHORS_STEPS}
 
 

@@ -1,4 +1,4 @@
-"""Markdown tables of results: means and spreads over seeds, the printed beside ours."""
+"""Markdown tables of results: means and spreads over seeds, and the paper's values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def markdown(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Lay out a table; a heading that begins with ``>`` is of numbers.
+    """Return a table; columns whose heading begins with ``>`` are right-aligned.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def spread(values: Sequence[float], digits: int) -> str:
     if len(values) == 1:
         return f"{mean:.{digits}f}"
     half = (max(values) - min(values)) / 2
-    # Spaces that no line of a narrow column is broken at.
+    # Non-breaking spaces, for narrow columns.
     return f"{mean:.{digits}f}\u00a0±\u00a0{half:.{digits}f}"
 
 
@@ -57,5 +57,5 @@ def over_seeds(rows: Iterable[dict[str, Any]]) -> dict[tuple[Any, ...], list[Any
 
 
 def unit(row: dict[str, Any]) -> str:
-    """Return what a row's curve counts: NVDM is trained in rounds of many passes."""
+    """Return the unit of a row's curve: NVDM is trained in rounds of many passes."""
     return "round" if row["key"]["model"] == "NVDM" else "pass"

@@ -28,7 +28,7 @@ def installed(library: str) -> bool:
 def _need(library: str) -> Any:
     try:
         with warnings.catch_warnings():
-            # tomotopy takes a warning in its own set-up for a missing library.
+            # tomotopy mistakes a warning in its own set-up for a missing library.
             warnings.simplefilter("ignore")
             return importlib.import_module(library)
     except ImportError as error:
@@ -39,7 +39,7 @@ def _need(library: str) -> Any:
 
 
 def _tokens(counts: sp.csr_matrix) -> list[list[str]]:
-    """Write counts out as words, one list a document."""
+    """Return counts as words, one list per document."""
     words = np.array([f"w{column}" for column in range(counts.shape[1])], object)
     tokens = np.repeat(words[counts.indices], counts.data.astype(int))
     lengths = np.asarray(counts.sum(axis=1)).ravel().astype(int)
@@ -81,7 +81,7 @@ class GibbsTopics(TransformerMixin, BaseEstimator):
     def fit(self, X: sp.csr_matrix, y: object = None) -> Self:  # noqa: ARG002
         """Learn topics; documents of no words are left out."""
         make = getattr(_need("tomotopy"), self.KINDS[self.kind])
-        # One worker: more would give another result each time.
+        # One worker: with more, results vary from run to run.
         self.model_ = make(k=self.n_components, seed=self.random_state + 1)
         for tokens in _tokens(X):
             if tokens:
@@ -90,7 +90,7 @@ class GibbsTopics(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: sp.csr_matrix) -> NDArray[Any]:
-        """Return proportions; a document of no words has them even."""
+        """Return proportions, uniform for a document without words."""
         documents = _tokens(X)
         proportions = np.full((len(documents), self.n_components), 1.0)
         proportions /= self.n_components

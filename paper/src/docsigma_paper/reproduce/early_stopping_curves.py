@@ -166,7 +166,7 @@ def figure(rows: list[dict[str, Any]]) -> Figure:
         axes.set_xlabel("rounds" if name == "NVDM" else "passes")
         axes.set_ylabel("accuracy (%)")
         axes.legend(fontsize=8)
-    # One scale for all: how flat a curve is must be seen beside the others.
+    # One scale for all, so that the curves can be compared.
     low, high = zip(*(axes.get_ylim() for axes in panels), strict=True)
     for axes in panels:
         axes.set_ylim(min(low), max(high))

@@ -91,7 +91,7 @@
       h("h2", {}, "Probable labels"),
       h("div", { class: "bars" }, found.classes.map(({ label, probability }) =>
         bar(label, probability, percent(probability, 1)))),
-      h("p", { class: "faint", id: "doubt" }, `Doubt ${doubt.toFixed(2)} nats, of which `
+      h("p", { class: "faint", id: "doubt" }, `Entropy ${doubt.toFixed(2)} nats, of which `
         + `${found.epistemic.toFixed(2)} (${percent(share)}) more words would remove.`),
     ];
   }

@@ -109,7 +109,7 @@ class AWDLSTM(nn.Module):
         Returns
         -------
         hidden : Tensor of shape (n_times, n_columns, embedding_size)
-            What the last layer gives, whole.
+            Outputs of the last layer, without dropout.
         state : list of pairs of tensors
             After the last word.
         """

@@ -24,7 +24,7 @@ _SMALLEST_SHARE = 10
 
 @dataclass(frozen=True, eq=False)
 class TokenDocuments:
-    """Word numbers of documents, one document behind the other.
+    """Word numbers of documents, one document after the other.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class TokenDocuments:
         Returns
         -------
         Tensor of shape (n_tokens // n_columns, n_columns)
-            Text runs down a column, and goes on at the top of the next one. Tokens
+            Text runs down a column and continues at the top of the next. Tokens
             that fill no row are left out.
         """
         lengths = self.lengths[order]
@@ -77,7 +77,7 @@ class TokenDocuments:
         begin: NDArray[np.int64] | int,
         end: NDArray[np.int64] | int,
     ) -> Tensor:
-        """Tokens `begin` to `end` of some documents, padded behind.
+        """Tokens `begin` to `end` of some documents, padded at the end.
 
         Returns
         -------

@@ -64,7 +64,7 @@ class ULMFiTClassifier(ClassifierMixin, BaseEstimator):
     n_layers : int, default=3
         LSTM layers.
     max_words : int, default=60000
-        Words of the vocabulary at the most.
+        Most words of the vocabulary.
     min_count : int, default=2
         A word that occurs less often is unknown.
     pretrain_epochs : int, default=20
@@ -76,7 +76,7 @@ class ULMFiTClassifier(ClassifierMixin, BaseEstimator):
         ``n_layers + 1`` passes.
     lm_dropout, classifier_dropout : float, default=0.4
         Dropout of the last layer's output. The other rates keep their proportion to
-        it: 0.4 gives those of Howard and Ruder, 0 none. Below 0.8.
+        it: 0.4 is the choice of Howard and Ruder, 0 none. Below 0.8.
     pretrain_learning_rate, lm_learning_rate : float, default=0.004
         Highest learning rates of the language model.
     classifier_learning_rate : float, default=0.01
@@ -90,7 +90,7 @@ class ULMFiTClassifier(ClassifierMixin, BaseEstimator):
         Longer documents are read whole.
     max_length : int or None, default=None
         Words that are read of a document, from its beginning; None means all. A few
-        documents of attached files can take longer than all others together.
+        documents of attached files can take longer than all the rest.
     device : str, default="auto"
         ``"cpu"``, ``"cuda"``, any torch device with float64, or ``"auto"``: the GPU
         if there is one.

@@ -21,9 +21,9 @@ class DropoutRates:
     Attributes
     ----------
     output : float
-        Of what the last layer gives to the decoder or the classifier.
+        Of the outputs of the last layer.
     hidden : float
-        Of what one layer gives to the next.
+        Of the outputs between layers.
     embedding : float
         Of the word vectors' entries.
     words : float
@@ -74,7 +74,7 @@ class Dropout:
         return kept.bernoulli_(1 - rate, generator=self.generator).div_(1 - rate)
 
     def plain(self, x: Tensor, rate: float) -> Tensor:
-        """Drop each entry by itself."""
+        """Drop each entry independently."""
         return x * self.mask(x.shape, rate, x) if rate else x
 
     def locked(self, x: Tensor, rate: float) -> Tensor:

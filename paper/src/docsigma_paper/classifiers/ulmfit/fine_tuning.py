@@ -120,7 +120,7 @@ def _in_batches(
     documents: TokenDocuments,
     batch_size: int,
 ) -> Tensor:
-    """Apply `function` to documents of similar lengths, and join what it gives."""
+    """Apply `function` to documents of similar lengths, and join the results."""
     order = np.argsort(documents.lengths, kind="stable")
     parts = [
         function(documents, order[start : start + batch_size])

@@ -51,7 +51,7 @@ class TrainingLog:
         self._bar.close()
 
     def phase(self, name: str, rate: str) -> Callable[[float], None]:
-        """Begin a phase; give the function that takes the loss of each epoch.
+        """Begin a phase; return a function to call with the loss of each epoch.
 
         Parameters
         ----------

@@ -71,7 +71,7 @@ class LanguageModel(nn.Module):
         Parameters
         ----------
         tokens, targets : Tensor of int64, shape (n_times, n_columns)
-            Words, and the words behind them.
+            Words, and the words after them.
         state : list of pairs of tensors
             Before the first word.
         dropout : Dropout, optional
@@ -99,7 +99,7 @@ class LanguageModel(nn.Module):
     def perplexity(
         self, documents: TokenDocuments, *, batch_size: int = 64, bptt: int = 70
     ) -> float:
-        """Perplexity of documents, read one behind the other.
+        """Perplexity of documents, read one after the other.
 
         Parameters
         ----------
@@ -175,5 +175,5 @@ def _n_columns(n_tokens: int, batch_size: int, bptt: int) -> int:
 
 
 def _chunks(stream: Tensor, bptt: int) -> zip[tuple[Tensor, Tensor]]:
-    before, behind = torch.split(stream[:-1], bptt), torch.split(stream[1:], bptt)
-    return zip(before, behind, strict=True)
+    before, after = torch.split(stream[:-1], bptt), torch.split(stream[1:], bptt)
+    return zip(before, after, strict=True)

@@ -35,7 +35,7 @@ def concat_pool(
     Parameters
     ----------
     hidden : Tensor of shape (longest, n_documents, n_units)
-        Hidden units of the ends of the documents, padded behind.
+        Hidden units of the ends of the documents, padded at the end.
     lengths : Tensor of shape (n_documents,)
         How many times of `hidden` are the document's: at least one.
     earlier_sum, earlier_max : Tensor of shape (n_documents, n_units)
@@ -65,7 +65,7 @@ def concat_pool(
 
 
 class DocumentNetwork(nn.Module):
-    """An AWD-LSTM whose hidden units over a whole document give class scores.
+    """An AWD-LSTM whose hidden units over a whole document yield class scores.
 
     Behind the pooling come two blocks of batch normalisation, dropout and a linear
     map, with a rectifier between them.
@@ -75,7 +75,7 @@ class DocumentNetwork(nn.Module):
     encoder : AWDLSTM
         Reads the words; taken over, not copied.
     n_classes : int
-        Scores of a document.
+        Scores per document.
     generator : torch.Generator
         Source of the weights that the blocks start from.
     bptt : int
@@ -163,13 +163,13 @@ class DocumentNetwork(nn.Module):
     def measure_norms(self, pooled: Tensor) -> None:
         """Set the means and variances of batch normalisation from documents.
 
-        Those kept during training lag behind the layers, and are of units partly
-        dropped. In a short training the difference decides.
+        Running averages of training lag and include dropout, which matters after a
+        short training.
 
         Parameters
         ----------
         pooled : Tensor of shape (n_documents, 3 n_units)
-            What :meth:`pool` gives for the training documents.
+            Results of :meth:`pool` for the training documents.
         """
         norms = [cast("nn.BatchNorm1d", norm) for norm in self.norms]
         kept = [norm.momentum for norm in norms]

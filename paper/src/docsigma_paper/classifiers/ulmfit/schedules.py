@@ -12,7 +12,7 @@ def slanted_triangle(
 
     With :math:`c = \lfloor f n \rfloor` steps of rise out of :math:`n`, the part is
     :math:`(1 + p (r - 1)) / r`, where :math:`p = t / c` before the cut and
-    :math:`p = 1 - (t - c) / (n - c)` behind it.
+    :math:`p = 1 - (t - c) / (n - c)` after it.
 
     Parameters
     ----------

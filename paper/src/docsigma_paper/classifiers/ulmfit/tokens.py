@@ -140,7 +140,7 @@ class WordVocabulary:
         documents : iterable of iterables of str
             Tokens of each document.
         max_words : int
-            Words taken at the most, besides the marks.
+            Most words to keep, besides the marks.
         min_count : int
             Words that occur less often are not taken.
         """

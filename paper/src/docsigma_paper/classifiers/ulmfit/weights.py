@@ -53,12 +53,12 @@ _DAMAGE = (
 
 @dataclass(frozen=True, eq=False)
 class PublishedWeights:
-    """What the two files hold.
+    """Contents of the two files.
 
     Attributes
     ----------
     state : dict of tensors
-        By the names that fastai gives them.
+        By fastai's names.
     words : list of str
         Word of each row of the word vectors.
     source : Path
@@ -101,7 +101,7 @@ class PublishedWeights:
                     parameter = layer.get_parameter(own)
                     shape = tuple(parameter.shape)
                     parameter.copy_(self._tensor(theirs.format(number), shape))
-            # The mean stands behind the others, where -1 finds it.
+            # The mean comes last, where -1 finds it.
             model.encoder.embedding.copy_(_with_mean(vectors)[index])
             model.bias.copy_(_with_mean(bias)[index])
 
@@ -119,7 +119,7 @@ class PublishedWeights:
             )
         tensor = tensor.float()
         if not bool(tensor.isfinite().all()):
-            raise InputError(f"{self.source} has values in `{name}` that are no number")
+            raise InputError(f"{self.source} has non-finite values in `{name}`")
         return tensor
 
 

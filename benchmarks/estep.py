@@ -23,9 +23,9 @@ from docsigma import BayesianSMM
 from docsigma.covariances import Diagonal, DiagonalGaussians
 from docsigma.estep import infer
 from docsigma.kernels import CountTensor, softmax_moments
-from docsigma.objective import SampledLse, document_bound, kl_divergence
+from docsigma.marginal_likelihood import estimate_marginal_likelihood
 from docsigma.optimizers import Adam
-from docsigma.random import Stream, antithetic_normals, generator, standard_normals
+from docsigma.random import Stream, generator, standard_normals
 from docsigma_paper.topic_id import load_task
 
 if TYPE_CHECKING:
@@ -71,11 +71,10 @@ class Judge:
 
     def bound(self, q: DiagonalGaussians, n_draws: int = 64) -> Tensor:
         """Return the paper's bound of each document, on draws of its own."""
-        source, like = generator(2, Stream.NOISE), self.model.bias
-        noise = antithetic_normals(n_draws, q.mean.shape[1], source, like)
-        lse = SampledLse(self.model, noise[None])(q, q.mean).value
-        kl = kl_divergence(q, self.model.prior)
-        return document_bound(self.likelihood.value(q.mean, lse), kl)
+        found = estimate_marginal_likelihood(
+            self.counts, q, self.model, n_draws=n_draws, seed=2
+        )
+        return found.log_evidence
 
 
 def _slopes(model: Model, q: DiagonalGaussians, noise: Tensor) -> Tensor:

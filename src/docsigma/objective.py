@@ -8,8 +8,7 @@ least the expected log likelihood less the divergence of q from the prior:
 
 (:func:`document_bound`). A model maximises the sum over documents less the penalty on
 its word loadings (:func:`corpus_bound`). Of the likelihood, only the expected
-log-sum-exp is hard: :class:`ExpectedLse` bounds it, :class:`SampledLse` averages it
-over draws.
+log-sum-exp is hard: :class:`ExpectedLse` bounds it.
 """
 
 from __future__ import annotations
@@ -155,8 +154,7 @@ class LseTerms(NamedTuple):
     """An expected log-sum-exp F and its derivatives, per document."""
 
     value: Tensor  # (n,), float64
-    first: Tensor  # (n, K): the mean loading, where the bound is best centred
-    gradient: Tensor  # (n, K): of F in the mean of q
+    first: Tensor  # (n, K): its gradient in the mean, and the best centre of the bound
     spread: Tensor  # twice the derivative of F in the covariance of q
 
 
@@ -206,33 +204,7 @@ class ExpectedLse:
         assert moments.first is not None
         first = moments.first[:, :k]
         value = moments.lse.double() + 0.5 * q.square(centre)
-        return LseTerms(value, first, first, self.family.spread(moments, k))
-
-
-class SampledLse:
-    r"""The mean of log-sum-exp over fixed draws, the paper's equation for F.
-
-    By Price's theorem its derivative in the covariance is
-    :math:`\tfrac12 E_q[\mathrm{Cov}_\theta(t)]`.
-    """
-
-    def __init__(self, model: Model, noise: Tensor) -> None:
-        self.noise = noise
-        self.words = SoftmaxWords(model.loadings, model.bias)
-        self.workspace = Workspace()
-
-    def __call__(self, q: Gaussians, centre: Tensor) -> LseTerms:  # noqa: ARG002
-        """Evaluate the average at posteriors `q`."""
-        n, k = q.mean.shape
-        points = q.points(self.noise).reshape(-1, k)
-        moments = softmax_moments(
-            points, self.words, second=True, workspace=self.workspace
-        )
-        spread = drawn_spread(moments)
-        assert moments.first is not None
-        first = moments.first.view(n, -1, k).mean(dim=1)
-        value = moments.lse.double().view(n, -1).mean(dim=1)
-        return LseTerms(value, first, first, spread.view(n, -1, k).mean(dim=1))
+        return LseTerms(value, first, self.family.spread(moments, k))
 
 
 def kl_divergence(q: Gaussians, prior: PriorTensors) -> Tensor:

@@ -21,7 +21,6 @@ class Stream(IntEnum):
     STREAM_NOISE = 6
     EVIDENCE = 7
     CLIMB = 8
-    CHECK = 9
     NETWORK = 10
     SAMPLE = 11
     UNSEEN = 12

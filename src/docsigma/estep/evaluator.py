@@ -78,7 +78,7 @@ class Evaluator:
         lse = expected_lse(q, centre)
         terms = likelihood.at(q.mean, lse.value)
         prior, tokens = self.model.prior, terms.tokens[:, None]
-        gradient = terms.linear_gradient - tokens * lse.gradient
+        gradient = terms.linear_gradient - tokens * lse.first
         weight = tokens if lse.spread.ndim == 2 else tokens[:, :, None]
         return Evaluation(
             document_bound(terms.value, kl_divergence(q, prior)),

@@ -206,7 +206,7 @@ def test_label_learn_ask_save_load_and_export(page, workspace):
     until(page, "DS.app.state.names.includes('x')")
     assert workspace.labels.of[7] == "x"
     page.set_input_files("#load", files=[_file("{")])
-    until(page, "document.getElementById('status').textContent.includes('no JSON')")
+    until(page, "document.getElementById('status').textContent.includes('not a JSON')")
     page.errors.clear()  # Chromium logs the 422 that the sentence came with.
     page.evaluate("DS.app.open(7)")
     until(page, "DS.app.selected[0] === 7")

@@ -20,7 +20,13 @@ SETTINGS = (
 
 def commands(target):
     return subprocess.run(
-        ["make", "--dry-run", "--old-file=.venv/.installed", target],
+        [
+            "make",
+            "--dry-run",
+            "--no-print-directory",
+            "--old-file=.venv/.installed",
+            target,
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -2,7 +2,7 @@
 
     cd benchmarks; python training_settings.py --json results/training-settings.json
 
-Each row changes one value and fits anew: `bound` is the bound on the log evidence per
+Each row changes one value and fits again: `bound` is the bound on the log evidence per
 token of the held-out documents (Jensen's, without draws), `gain` what that is over the
 bound of the values as they are, in per cent of its size: below 0, the value as it is
 pays. Rows of the baseline with other seeds show the noise. Corpora lie in

@@ -85,7 +85,9 @@ class DrawnBound(Evaluator):
     def __init__(self, model: Model, family: Full, n_draws: int) -> None:
         # The matrix is known exactly: whole Newton steps. The draws' slopes are less
         # reliable than their bound, which resolves the smallest change.
-        settings = NewtonSettings(damping=1.0, most_unclear=0.0, shortest_step=1 / 8)
+        settings = NewtonSettings(
+            damping=1.0, caution=1.0, most_unclear=0.0, shortest_step=1 / 8, alive=1.0
+        )
         # Not the parent's: its words would be K (K + 1) wide.
         self.model, self.family, self.settings = model, family, settings
         self.basis = LoadingsBasis(model.loadings, model.bias, model.prior)

@@ -103,6 +103,6 @@ def test_a_warning_is_one_plain_line(capsys, documents, tmp_path):
         )
     assert code == 0
     assert err == (
-        "docsigma: --components=40 is more than the 25 documents: fewer hold as much "
-        "information\n"
+        "docsigma: --components=40 is more than the 25 documents: fewer "
+        "components hold as much information\n"
     )

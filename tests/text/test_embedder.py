@@ -165,9 +165,13 @@ def test_counts_of_texts_make_the_same_model_and_without_words_no_texts_are_take
     texts = ["sun and rain", "rain and wind", "bread and salt", "salt and butter"] * 5
     whole, parts = (DocumentEmbedder(2, random_state=0) for _ in range(2))
     words, counts = parts.learn_words(texts)
-    parts.fit_counts(counts, words, callback=lambda _: False)
+    parts.fit_counts(counts, vocabulary=words, callback=lambda _: False)
     assert whole.fit(texts).model_.digest == parts.model_.digest
     assert whole.model_.vocabulary_ == parts.model_.vocabulary_
+    with pytest.raises(InputError, match=f"has 3 columns.* {len(words)} words"):
+        parts.fit_counts(counts[:, :3], vocabulary=words)
+    # The model fitted before is still there.
+    assert parts.transform(["rain"]).shape[0] == 1
     parts.fit_counts(counts)
     with pytest.raises(InputError, match="does not know its words"):
         parts.transform(texts)

@@ -87,7 +87,7 @@ def run_demo(
         f"{corpus}: {len(loaded.train)} training and {len(loaded.test)} held-out "
         f"documents, {len(words)} words"
     )
-    model: Any = embedder.fit_counts(counts, words).model_
+    model: Any = embedder.fit_counts(counts, vocabulary=words).model_
     model.save(folder / "model")
     log(f"fitted in {model.history_[-1]['seconds']:.0f} s, saved to {folder / 'model'}")
     held_out = words.count_documents(loaded.test)

@@ -178,7 +178,7 @@ def fit(
     with interrupt.watch():
         embedder.fit_counts(
             counts,
-            words,
+            vocabulary=words,
             callback=interrupt,
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,

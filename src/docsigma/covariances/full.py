@@ -113,7 +113,7 @@ class FullGaussians(Gaussians):
 class Full(CovarianceFamily):
     """One covariance matrix per document.
 
-    The bound is nearly the evidence. In 100 dimensions inference takes 13 times as long
+    The bound is nearly the evidence. In 100 dimensions inference takes 20 times as long
     as with diagonal covariances (:mod:`docsigma.estep.full`), and longer in more.
     Training needs a table of K (K + 1) numbers per word, so it is for few components.
     """

@@ -212,7 +212,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if k > n_documents:
             warnings.warn(
                 f"`n_components`={k} is more than the {n_documents} documents: fewer "
-                "hold as much information",
+                "components hold as much information",
                 UserWarning,
                 stacklevel=4,
             )

@@ -365,7 +365,7 @@ class SubspaceModel(CountModel):
             Word counts.
         covariance : {"diagonal", "full"} or CovarianceFamily, default=None
             Form of the covariances; None means that of the training. The bound of
-            ``"full"`` is nearly the evidence; with 100 components it takes 13 times as
+            ``"full"`` is nearly the evidence; with 100 components it takes 20 times as
             long as ``"diagonal"``, and K^2 numbers per document.
 
         Returns

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from docsigma.counts import Vocabulary
 from docsigma.counts.texts import as_texts
+from docsigma.exceptions import InputError
 from docsigma.groups.by_means import Group, group_by_means, group_numbers
 from docsigma.models import BayesianSMM, load_model
 from docsigma.models.components import known_words
@@ -152,15 +153,25 @@ class DocumentEmbedder(
         self
         """
         vocabulary, counts = self.learn_words(X)
-        return self.fit_counts(counts, vocabulary)
+        return self.fit_counts(counts, vocabulary=vocabulary)
 
     def learn_words(
         self, X: Iterable[object], **analysis: Any
     ) -> tuple[Vocabulary, sp.csr_matrix]:
-        """Choose the words of texts, and count them.
+        """Choose the words of texts and count them: the first half of :meth:`fit`.
 
-        `analysis` are settings of :class:`~docsigma.counts.WordFrequencies` that the
-        embedder lacks, such as ``lowercase``.
+        Parameters
+        ----------
+        X : iterable of str
+            The documents.
+        **analysis
+            Settings of :class:`~docsigma.counts.WordFrequencies` that the embedder
+            lacks, such as ``lowercase``.
+
+        Returns
+        -------
+        vocabulary : Vocabulary
+        counts : sparse matrix of shape (n_documents, n_words)
         """
         vocabulary, counted = Vocabulary.fit_count(
             X,
@@ -177,14 +188,30 @@ class DocumentEmbedder(
     def fit_counts(
         self,
         counts: sp.csr_matrix | Counts,
+        *,
         vocabulary: Vocabulary | None = None,
         **options: Any,
     ) -> Self:
         """Fit the model to documents that are already counted, such as those on disk.
 
-        Without a `vocabulary` the embedder cannot embed texts. `options` are those of
-        the model's `fit`, such as ``callback``.
+        Parameters
+        ----------
+        counts : sparse matrix or Counts of shape (n_documents, n_words)
+            Word counts.
+        vocabulary : Vocabulary, default=None
+            The words of the columns. Without it the embedder cannot embed texts.
+        **options
+            Arguments of the model's `fit`, such as ``callback``.
+
+        Returns
+        -------
+        self
         """
+        if vocabulary is not None and counts.shape[1] != len(vocabulary):
+            raise InputError(
+                f"`counts` has {counts.shape[1]} columns, `vocabulary` has "
+                f"{len(vocabulary)} words"
+            )
         model = BayesianSMM() if self.model is None else clone(self.model)
         names = {"n_components", "output", "device", "random_state", "verbose"}
         shared = names & set(model.get_params(deep=False))

@@ -162,7 +162,7 @@ class Algorithm1Trainer(Trainer):
     def _move_posteriors(
         self, likelihood: DocumentLikelihood, words: SoftmaxWords, noise: Tensor
     ) -> None:
-        """Take one Adam step on the posterior of every document."""
+        """Move the posterior of every document by one Adam step."""
         q = self.posterior
         points = q.points(noise)
         moments = softmax_moments(points.flatten(0, 1), words, first=True)

@@ -35,9 +35,9 @@ class NewtonSettings:
     # reaches it, but nothing else limits a step if the curvature is misjudged.
     reach: float = 3.0
     # From a vocabulary this large, the first steps use only the frequent words: without
-    # them 1.6 to 2 times the passes on 20 Newsgroups.
+    # them up to 2.2 times the passes on 20 Newsgroups.
     large_vocabulary: int = 2**14
-    # Number of those steps. Ten save 1 to 4 % of the passes, and cost a quarter of
+    # Number of those steps. Ten save up to 6 % of the passes, and cost a quarter of
     # one each.
     frequent_steps: int = 5
     # The frequent words are one in four. A half saves 1 pass in 4 and costs 1.25, an

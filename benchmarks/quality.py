@@ -1,0 +1,372 @@
+r"""Quality of `TopicClassifier` on texts, with default settings, beside baselines.
+
+    python benchmarks/quality.py whole switchboard 20newsgroups --seeds 0 1 2
+    python benchmarks/quality.py few switchboard --per-class 1 5 20 --draws 10
+    python benchmarks/quality.py baselines whole switchboard
+    python benchmarks/quality.py baselines few switchboard --per-class 1 5 20 --draws 3
+    python benchmarks/quality.py compare
+    python benchmarks/quality.py time
+
+Without a name, all six corpora are run. `whole` trains on all training texts and
+evaluates the test texts, whole and cut to their first words. `few` keeps the labels of
+a few random documents of each class; the seeds of the embedder take turns over the
+draws. Nothing is chosen on test texts. The loss of each test text is kept below
+`benchmarks/.cache`, so that `compare` can compare document by document, and baselines,
+which are run once, need not be run again. Seconds are CPU seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegressionCV
+from sklearn.model_selection import StratifiedKFold
+
+import _baselines
+from _corpora import CORPORA, Corpus, draw_labels, load
+from _versions import commit
+from docsigma import DocumentEmbedder, TopicClassifier
+from docsigma.classifiers.uncertainty import entropies
+from docsigma.metrics import error_detection_area
+from docsigma.metrics.calibration import expected_calibration_error
+from peers_machine import describe_run
+
+ROOT = Path(__file__).parents[1]
+OURS = "docsigma"
+N_SEEDS = 3
+WHOLE: dict[str, Callable[[], _baselines.Baseline]] = {
+    "TF-IDF + LR": _baselines.Regression,
+    "TF-IDF of pairs + LR": lambda: _baselines.Regression(2),
+    "SVM": _baselines.SupportVectors,
+    "SVM of pairs": lambda: _baselines.SupportVectors(2),
+    "NB-SVM": lambda: _baselines.NaiveBayesVectors(2),
+    "LSA + LR": _baselines.LsaRegression,
+}
+FEW: dict[str, Callable[[], _baselines.Baseline]] = {
+    "TF-IDF + LR": _baselines.Regression,
+    "LSA + LR": _baselines.LsaRegression,
+    "naive Bayes with EM, counts": lambda: _baselines.ExpectedLabels(True),
+    "naive Bayes with EM, TF-IDF": lambda: _baselines.ExpectedLabels(False),
+    "label spreading": _baselines.Spreading,
+    "self-training": _baselines.SelfTraining,
+}
+
+
+class Results:
+    """A JSON file of rows, and the losses of test texts."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._path = options.out / f"quality-{options.command}.json"
+        self._cache = options.cache
+        found = json.loads(self._path.read_text()) if self._path.exists() else {}
+        self._runs, self._rows = found.get("runs", {}), found.get("rows", {})
+        self._run = describe_run(torch.get_num_threads()) | _commit()
+
+    def has(self, key: str) -> bool:
+        """Whether a row and its losses are there."""
+        return key in self._rows and (self._cache / f"{key}.npz").exists()
+
+    def add(
+        self,
+        key: str,
+        classifier: Any,
+        tests: dict[int, list[str]],
+        truth: Any,
+        **about: Any,
+    ) -> None:
+        """Evaluate a classifier on test texts by length, and write what was found."""
+        arrays, row = {}, {"run": self._run["date"], **about}
+        codes = np.searchsorted(classifier.classes_, truth)
+        begun = time.process_time()
+        for n_words, texts in tests.items():
+            log_proba = np.nan_to_num(
+                classifier.predict_log_proba(texts), neginf=np.log(1e-12), nan=np.nan
+            )
+            arrays[f"loss_{n_words}"] = -log_proba[np.arange(len(codes)), codes]
+            arrays[f"hit_{n_words}"] = log_proba.argmax(axis=1) == codes
+            ece = expected_calibration_error(
+                np.exp(log_proba), truth, classes=classifier.classes_
+            )
+            row[str(n_words or "whole")] = {
+                "accuracy": round(100 * float(arrays[f"hit_{n_words}"].mean()), 3),
+                "cross_entropy": round(float(arrays[f"loss_{n_words}"].mean()), 5),
+                "ece": round(ece, 4),
+                "errors_found": round(
+                    error_detection_area(
+                        entropies(log_proba), ~arrays[f"hit_{n_words}"]
+                    ),
+                    4,
+                ),
+            }
+            if isinstance(classifier, TopicClassifier):
+                row[str(n_words or "whole")] |= sets(classifier, log_proba, codes)
+        row["predict_seconds"] = round(time.process_time() - begun, 2)
+        path = self._cache / f"{key}.npz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(path, **arrays)
+        print(key, json.dumps(row), flush=True)
+        self._rows[key] = row
+        self._runs[self._run["date"]] = self._run
+        used = {row["run"] for row in self._rows.values()}
+        runs = {date: run for date, run in self._runs.items() if date in used}
+        write(self._path, {"runs": runs, "rows": self._rows})
+
+
+def sets(topics: TopicClassifier, log_proba: Any, codes: Any) -> dict[str, float]:
+    """Return how often sets at 90 % hold the true label, and their mean size."""
+    calibration = topics.classifier_.calibration
+    if not len(calibration):
+        return {}
+    chosen = calibration.contains(np.exp(log_proba), 0.9)
+    held = chosen[np.arange(len(codes)), codes]
+    return {
+        "coverage": round(100 * float(held.mean()), 2),
+        "set_size": round(float(chosen.sum(axis=1).mean()), 3),
+    }
+
+
+def write(path: Path, report: Any) -> None:
+    """Write a JSON file at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".part")
+    temporary.write_text(json.dumps(report, indent=1) + "\n")
+    temporary.replace(path)
+
+
+def _commit() -> dict[str, Any]:
+    command = f"git -C {ROOT} status --porcelain src benchmarks/*.py"
+    changed = subprocess.run(command.split(), check=True, capture_output=True).stdout
+    return {"commit": commit(ROOT), "changed_since": bool(changed)}
+
+
+def key_of(part: str, corpus: str, method: str, number: int) -> str:
+    """Return the name of a row; `part` is "whole", or "few-5" for five per class."""
+    return "/".join((part, Path(corpus).name, method.replace(" ", "-"), str(number)))
+
+
+def jobs(
+    part: str, corpus: Corpus, options: argparse.Namespace
+) -> tuple[dict[int, list[str]], list[tuple[str, int, np.ndarray]]]:
+    """Return the test texts by length, and what to train on: part, number, labels."""
+    if part == "whole":
+        tests = {n: corpus.test(n) for n in corpus.cuts()}
+        return tests, [("whole", seed, corpus.labels) for seed in options.seeds]
+    return {0: corpus.test_texts}, [
+        (f"few-{n}", draw, draw_labels(corpus.labels, n, draw))
+        for n, draw in product(options.per_class, range(options.draws))
+    ]
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Fit and evaluate `TopicClassifier`; embedders are fitted once per seed."""
+    results = Results(options)
+    for corpus in map(load, options.corpora):
+        embedders: dict[int, tuple[DocumentEmbedder, float]] = {}
+        tests, todo = jobs(options.command, corpus, options)
+        for part, number, labels in todo:
+            seed = number % N_SEEDS if options.command == "few" else number
+            if seed not in embedders:
+                begun = time.process_time()
+                embedder = DocumentEmbedder(random_state=seed).fit(corpus.texts)
+                embedders[seed] = embedder, time.process_time() - begun
+            embedder, embed_seconds = embedders[seed]
+            begun = time.process_time()
+            topics = TopicClassifier(embedder).fit(corpus.texts, labels)
+            results.add(
+                key_of(part, corpus.name, OURS, number),
+                topics,
+                tests,
+                corpus.test_labels,
+                seed=seed,
+                settings=repr(topics),
+                embed_seconds=round(embed_seconds, 2),
+                fit_seconds=round(time.process_time() - begun, 2),
+            )
+
+
+def measure_baselines(options: argparse.Namespace) -> None:
+    """Fit and evaluate the baselines that have no row yet."""
+    results = Results(options)
+    kinds = WHOLE if options.part == "whole" else FEW
+    for corpus in map(load, options.corpora):
+        tests, todo = jobs(options.part, corpus, options)
+        for (part, number, labels), (method, make) in product(todo, kinds.items()):
+            key = key_of(part, corpus.name, method, number)
+            if results.has(key) and not options.again:
+                continue
+            begun = time.process_time()
+            baseline = make().fit(corpus.texts, labels)
+            results.add(
+                key,
+                baseline,
+                tests,
+                corpus.test_labels,
+                seed=0,
+                settings=baseline.settings_,
+                fit_seconds=round(time.process_time() - begun, 2),
+            )
+
+
+def compare(options: argparse.Namespace) -> None:
+    """Compare with the best baseline of each cell; positive means ours is worse."""
+    rows = []
+    for ours in sorted(options.cache.glob(f"*/*/{OURS}")):
+        own = _arrays(ours)
+        others = {
+            folder.name: _arrays(folder)
+            for folder in sorted(ours.parent.iterdir())
+            if folder != ours
+        }
+        if ours.parts[-3] == "whole":  # baselines have no seeds
+            others = {k: dict.fromkeys(own, o[0]) for k, o in others.items()}
+        for size in sorted(int(k[5:]) for k in next(iter(own.values())) if "loss" in k):
+            row = {"part": ours.parts[-3], "corpus": ours.parts[-2], "words": size}
+            for measure, kept in (("cross_entropy", "loss"), ("accuracy", "hit")):
+                found = [
+                    paired(own, other, f"{kept}_{size}") | {"baseline": name}
+                    for name, other in others.items()
+                    if set(own) & set(other)
+                ]
+                if found:
+                    best = min if kept == "loss" else max
+                    row[measure] = best(found, key=lambda cell: cell["theirs"])
+            rows.append(row)
+    for row in rows:
+        name = f"{row['part']:7} {row['corpus']:15} {row['words'] or 'whole':5}"
+        cells = [
+            f"{c['ours']:7.3f} {c['theirs']:7.3f} {c['errors_worse']:+6.1f} "
+            f"{c['baseline']:27}"
+            for c in (row.get("cross_entropy"), row.get("accuracy"))
+            if c
+        ]
+        print(name, *cells)
+    for measure in ("cross_entropy", "accuracy"):
+        cells = [row[measure] for row in rows if measure in row]
+        worse = sum(cell["errors_worse"] > 2 for cell in cells)
+        mean = np.mean([cell["worse"] for cell in cells]) if cells else np.nan
+        print(f"{measure}: {worse} of {len(cells)} cells worse, on average {mean:+.4f}")
+    write(options.out / "quality-compare.json", rows)
+
+
+def _arrays(folder: Path) -> dict[int, Any]:
+    return {int(path.stem): np.load(path) for path in folder.glob("*.npz")}
+
+
+def paired(own: Any, other: Any, name: str) -> dict[str, Any]:
+    """Return means and their difference, in crossed standard errors.
+
+    Texts and draws both vary: the square of the standard error is the sum of those over
+    texts and over the draws that both have.
+    """
+    numbers = sorted(set(own) & set(other))
+    ours = np.array([own[n][name] for n in numbers], dtype=float)
+    theirs = np.array([other[n][name] for n in numbers], dtype=float)
+    if name.startswith("hit"):
+        ours, theirs = 100 * ours, 100 * theirs
+    worse = (ours - theirs) * (-1 if name.startswith("hit") else 1)
+    variance = worse.mean(axis=0).var(ddof=1) / worse.shape[1]
+    if len(numbers) > 1:
+        variance += worse.mean(axis=1).var(ddof=1) / len(numbers)
+    return {
+        "ours": float(ours.mean()),
+        "theirs": float(theirs.mean()),
+        "worse": float(worse.mean()),
+        "errors_worse": float(worse.mean() / max(variance, 1e-30) ** 0.5),
+        "numbers": numbers,
+    }
+
+
+def measure_time(options: argparse.Namespace) -> None:
+    """Time fits beside TF-IDF + LR, fits with few labels, and scoring."""
+    report: dict[str, Any] = describe_run(torch.get_num_threads()) | _commit()
+    report["corpora"] = {}
+    for corpus in map(load, options.corpora):
+        embedder = DocumentEmbedder(random_state=0).fit(corpus.texts)
+        topics = TopicClassifier(embedder)
+        seconds = _seconds(lambda t=topics, c=corpus: t.fit(c.texts, c.labels))
+        regression = _seconds(lambda c=corpus: six_regressions(c))
+        embedded = topics.embed(corpus.test_texts)
+        scoring = _seconds(
+            lambda t=topics, e=embedded: t.classifier_.predict_log_proba(e)
+        )
+        found = {
+            "fit": seconds,
+            "TF-IDF + LR": regression,
+            "ratio": round(seconds["cpu"] / regression["cpu"], 2),
+            "scored_per_second": round(len(corpus.test_texts) / scoring["wall"]),
+        }
+        if options.few:
+            large = DocumentEmbedder(300, random_state=0).fit(corpus.texts)
+            some = draw_labels(corpus.labels, 5, 0)
+            found["few, K 300"] = _seconds(
+                lambda e=large, c=corpus, s=some: TopicClassifier(e).fit(c.texts, s)
+            )
+        print(corpus.name, json.dumps(found), flush=True)
+        report["corpora"][Path(corpus.name).name] = found
+        write(options.out / "quality-time.json", report)
+
+
+def six_regressions(corpus: Corpus) -> LogisticRegressionCV:
+    """Choose one of six C on three folds, as scikit-learn does it, from texts on."""
+    tfidf = TfidfVectorizer(min_df=2, sublinear_tf=True).fit_transform(corpus.texts)
+    return LogisticRegressionCV(
+        Cs=np.logspace(-1, 4, 6),
+        cv=StratifiedKFold(3, shuffle=True, random_state=0),
+        scoring="neg_log_loss",
+        max_iter=1000,
+    ).fit(tfidf, corpus.labels)
+
+
+def _seconds(work: Any) -> dict[str, float]:
+    wall, cpu = time.perf_counter(), time.process_time()
+    work()
+    return {
+        "cpu": round(time.process_time() - cpu, 3),
+        "wall": round(time.perf_counter() - wall, 3),
+    }
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    works = {
+        "whole": measure,
+        "few": measure,
+        "baselines": measure_baselines,
+        "compare": compare,
+        "time": measure_time,
+    }
+    for name, work in works.items():
+        command = commands.add_parser(name)
+        command.set_defaults(work=work)
+        if name == "baselines":
+            command.add_argument("part", choices=("whole", "few"))
+            command.add_argument("--again", action="store_true")
+        if name != "compare":
+            command.add_argument("corpora", nargs="*", default=CORPORA)
+        if name == "time":
+            command.add_argument("--few", action="store_true", help="K 300 as well")
+        default = [0] if name == "baselines" else list(range(N_SEEDS))
+        command.add_argument("--seeds", type=int, nargs="+", default=default)
+        command.add_argument("--per-class", type=int, nargs="+", default=[1, 5, 20])
+        command.add_argument("--draws", type=int, default=10)
+        folder = ROOT / "benchmarks"
+        command.add_argument("--out", type=Path, default=folder / "results")
+        command.add_argument("--cache", type=Path, default=folder / ".cache/quality")
+    options = parser.parse_args(arguments)
+    options.work(options)
+
+
+if __name__ == "__main__":
+    main()

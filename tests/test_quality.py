@@ -1,0 +1,67 @@
+"""The benchmark of quality runs, and finds what was put into its corpus."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+WORDS = ("sun rain wind snow", "bread salt butter egg", "goal team match ball")
+
+
+@pytest.fixture
+def quality(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    module = importlib.import_module("quality")
+    corpora = importlib.import_module("_corpora")
+    random = np.random.default_rng(0)
+
+    def make(n_texts: int) -> tuple[list[str], np.ndarray]:
+        labels = np.arange(n_texts) % 3
+        texts = [
+            " ".join(random.choice([*WORDS[label].split(), "and", "the"], 12))
+            for label in labels
+        ]
+        return texts, np.array(["weather", "food", "sport"])[labels]
+
+    small = corpora.Corpus("small", *make(120), *make(60))
+    monkeypatch.setattr(module, "load", lambda _: small)
+    return module
+
+
+def test_ours_is_compared_with_the_best_baseline(quality: Any, tmp_path: Path) -> None:
+    def run(*arguments: object) -> None:
+        where = ("--out", tmp_path, "--cache", tmp_path)
+        quality.main([str(a) for a in (*arguments, *where)])
+
+    few = ("few", "small", "--per-class", 1, 5, "--draws", 2)
+    run("whole", "small", "--seeds", 0, 1)
+    run("baselines", "whole", "small")
+    run("baselines", *few)
+    run(*few)
+    run("compare")
+    report = json.loads((tmp_path / "quality-whole.json").read_text())
+    (run_of,) = report["runs"].values()
+    assert {"commit", "date", "versions", "machine"} <= set(run_of)
+    assert set(report["rows"]) == {f"whole/small/docsigma/{n}" for n in (0, 1)}
+    baselines = json.loads((tmp_path / "quality-baselines.json").read_text())["rows"]
+    assert len(baselines) == 6 + 2 * 2 * 6
+    for key, row in baselines.items():
+        assert "few-1" in key or row["whole"]["accuracy"] > 90, key
+    compared = json.loads((tmp_path / "quality-compare.json").read_text())
+    cells = {(row["part"], row["words"]) for row in compared}
+    assert cells == {("whole", 0), ("whole", 10), ("few-1", 0), ("few-5", 0)}
+    mean = np.mean([row["10"]["cross_entropy"] for row in report["rows"].values()])
+    cell = next(row for row in compared if row["words"] == 10)["cross_entropy"]
+    assert cell["ours"] == pytest.approx(mean, abs=1e-4)
+    (theirs,) = (
+        row["10"]["cross_entropy"]
+        for key, row in baselines.items()
+        if key == f"whole/small/{cell['baseline']}/0"
+    )
+    assert cell["theirs"] == pytest.approx(theirs, abs=1e-4)

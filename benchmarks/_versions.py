@@ -32,7 +32,12 @@ def run_version(source: Path, script: str, *arguments: object) -> Any:
 
 
 def commit(source: Path) -> str:
-    """Return the commit that is checked out at `source`."""
+    """Return the commit that is checked out at `source`.
+
+    A copy without its history says in DOCSIGMA_COMMIT what it is.
+    """
+    if "DOCSIGMA_COMMIT" in os.environ:
+        return os.environ["DOCSIGMA_COMMIT"]
     command = ["git", "-C", str(source), "rev-parse", "--short", "HEAD"]
     return subprocess.run(
         command, check=True, capture_output=True, text=True

@@ -131,7 +131,7 @@ def run(job: str, folder: Path, device: str, make: bool) -> dict[str, float]:
     model = BayesianSMM(100, max_iter=4, l1=0.1, **settings)
     cuda = device == "cuda"
     if make:
-        model.fit(counts).save(folder / kind)
+        model.fit(counts).save(folder / kind, overwrite=True)
         return {}
     stored = None
     if job.startswith("embed"):

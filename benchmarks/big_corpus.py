@@ -152,7 +152,7 @@ def fit(arguments: argparse.Namespace) -> None:
     started = time.perf_counter()
     model.fit(counts)
     seconds = time.perf_counter() - started
-    model.save(arguments.out)
+    model.save(arguments.out, overwrite=True)
     report = {
         "n_documents": counts.n_documents,
         "passes": model.n_iter_,

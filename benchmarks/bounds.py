@@ -81,7 +81,7 @@ def train(chosen: argparse.Namespace) -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 model.fit(counted.counts)
-            model.save(chosen.folder / f"{kind} {k}")
+            model.save(chosen.folder / f"{kind} {k}", overwrite=True)
 
 
 def embed(chosen: argparse.Namespace) -> dict[str, Any]:

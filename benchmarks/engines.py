@@ -196,7 +196,7 @@ def main() -> None:
         "n_components": chosen.components,
         "docsigma": {"fit_seconds": time.perf_counter() - started},
     }
-    embedder.save(folder / "model")
+    embedder.save(folder / "model", overwrite=True)
     write_raw(folder / "raw", texts)
     ids = [str(i) for i in range(len(texts))]
     pq.write_table(pa.table({"id": ids, "text": texts}), folder / "all.parquet")

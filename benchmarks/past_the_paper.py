@@ -1,7 +1,7 @@
 """What the options past the paper bring, on test documents of five corpora.
 
     DOCSIGMA_DATA=../shared/data python benchmarks/past_the_paper.py perplexity
-    DOCSIGMA_DATA=../shared/data python benchmarks/past_the_paper.py topic-id cost
+    DOCSIGMA_DATA=../shared/data python benchmarks/past_the_paper.py defaults cost
 
 Each part writes rows to a JSON file as they come, and skips those that are there.
 Nothing is chosen on test documents: settings are the defaults or given by name.
@@ -27,13 +27,8 @@ import torch
 from sklearn.feature_extraction.text import CountVectorizer
 
 from docsigma import BayesianSMM, load_corpus
-from docsigma.classifiers import (
-    CrossValidatedLogisticRegression,
-    GaussianLinearClassifier,
-    UncertainGaussianClassifier,
-)
+from docsigma.classifiers import CrossValidatedLogisticRegression
 from docsigma.corpora import read_documents
-from docsigma.counts import TokenWeights
 from docsigma_paper.corpora import register
 
 SHORT = ("searchsnippets", "stackoverflow")
@@ -138,46 +133,19 @@ def _scores(probabilities: Any, classes: Any, labels: Any) -> list[float]:
     return [round(right, 2), round(-float(log.mean()), 4)]
 
 
-def _classify(task: Task, model: BayesianSMM, train: Any, test: Any, kinds: Any) -> Any:
-    q, r = model.posterior(train), model.posterior(test)
-    found = {}
-    for kind in kinds:
-        if kind == "LR":
-            classifier: Any = CrossValidatedLogisticRegression()
-        elif kind == "GLC":
-            classifier = GaussianLinearClassifier()
-        else:
-            classifier = UncertainGaussianClassifier(max_iter=10, accelerate=False)
-        given = (q, r) if kind == "GLCU" else (q.mean, r.mean)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            classifier.fit(given[0], task.train_labels)
-        probabilities = classifier.predict_proba(given[1])
-        found[kind] = _scores(probabilities, classifier.classes_, task.test_labels)
-    return found
-
-
-def topic_id(rows: Rows, seeds: Sequence[int]) -> None:
-    """Measure topic ID on 20 Newsgroups, weighted counts; GLCU makes ten steps."""
-    for seed in seeds:
-        for k, options in [(400, {}), (800, {}), (400, {"l1": 1.0})]:
-
-            def make(k=k, options=options, seed=seed) -> dict[str, Any]:
-                counts = task("20newsgroups")
-                weights = TokenWeights().fit(counts.train)
-                train = weights.transform(counts.train)
-                test = weights.transform(counts.test)
-                model = BayesianSMM(k, random_state=seed, **options).fit(train)
-                kinds = ["LR", "GLC", "GLCU"] if k == 400 and not options else ["LR"]
-                return _classify(counts, model, train, test, kinds)
-
-            rows.add({"corpus": "20newsgroups", "K": k, **options, "seed": seed}, make)
+def _classify(task: Task, model: BayesianSMM) -> list[float]:
+    classifier = CrossValidatedLogisticRegression()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        classifier.fit(model.transform(task.train), task.train_labels)
+    probabilities = classifier.predict_proba(model.transform(task.test))
+    return _scores(probabilities, classifier.classes_, task.test_labels)
 
 
 def defaults(
     rows: Rows, seeds: Sequence[int], corpora: Sequence[str] = CORPORA
 ) -> None:
-    """Measure the defaults beside the paper's settings, K 100, plain counts."""
+    """Measure the defaults beside the paper's settings, K 100."""
     settings: dict[str, Any] = {
         "default": BayesianSMM(100),
         # The paper's objective, by the fast solver.
@@ -193,37 +161,30 @@ def defaults(
                     counts = task(corpus)
                     model = model.set_params(random_state=seed).fit(counts.train)
                     found = {"diagonal": _pair(model, counts.test)}
-                    train, test = counts.train, counts.test
-                    return found | _classify(counts, model, train, test, ["LR"])
+                    return found | {"LR": _classify(counts, model)}
 
                 rows.add({"corpus": corpus, "setting": name, "seed": seed}, make)
 
 
 def cost(rows: Rows, seeds: Sequence[int]) -> None:
-    """Time four passes, and embedding, of three models and weighted counts."""
+    """Time four passes, and embedding, of three models."""
     counts = task("20newsgroups")
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    weights = TokenWeights().fit(counts.train)
-    weighted = tuple(weights.transform(x) for x in (counts.train, counts.test))
     settings: dict[str, Any] = {
         "point": {"l1": 1.0},
         "gaussian": {},
         "polya": {"l1": 1.0, "likelihood": "polya"},
-        "point, weighted": {"l1": 1.0},
-        "gaussian, weighted": {},
     }
     for repeat in seeds:
         for name, options in settings.items():
 
-            def make(options=options, name=name) -> dict[str, Any]:
-                plain = counts.train, counts.test
-                train, test = weighted if "weighted" in name else plain
+            def make(options=options) -> dict[str, Any]:
                 model = BayesianSMM(100, max_iter=4, tol=0, random_state=0, **options)
                 started = time.perf_counter()
-                model.fit(train)
+                model.fit(counts.train)
                 fit = time.perf_counter() - started
                 started = time.perf_counter()
-                model.transform(test)
+                model.transform(counts.test)
                 embed = time.perf_counter() - started
                 return {"fit": round(fit, 3), "embed": round(embed, 3)}
 
@@ -254,7 +215,6 @@ def words(rows: Rows, seeds: Sequence[int]) -> None:
 
 PARTS: dict[str, Callable[..., None]] = {
     "perplexity": perplexity,
-    "topic-id": topic_id,
     "defaults": defaults,
     "cost": cost,
     "words": words,

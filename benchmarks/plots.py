@@ -39,15 +39,6 @@ TIMES = {
     "embedding a document": ("embed_exponent", PALETTE[3], "s"),
 }
 
-KINDS = {
-    "hybrid": (PALETTE[0], "o"),
-    "evidence": (PALETTE[1], "s"),
-    "GLCU": (PALETTE[2], "^"),
-    "LR": (PALETTE[3], "v"),
-    "TF-IDF + LR": ("#555555", "x"),
-    "priors": (OTHERS, ""),
-}
-
 
 def draw_peers(report: dict[str, Any]) -> Figure:
     """Draw a bar a system in a panel a measure; a hatched one is extrapolated."""
@@ -126,36 +117,6 @@ def draw_growth(report: dict[str, Any]) -> Figure:
     return figure
 
 
-def draw_lengths(files: list[Path]) -> Figure:
-    """Draw cross-entropy against length, a panel per corpus, the mean of the seeds."""
-    figure = Figure(figsize=(11.5, 5.6), dpi=150, layout="constrained")
-    panels = figure.subplots(2, 3).ravel()
-    for axes, file in zip(panels, files, strict=False):
-        reports = json.loads(file.read_text("utf-8"))
-        lengths = sorted((n for n in reports[0]["lengths"] if n != "0"), key=int)
-        ticks = [*lengths, "0"]
-        for kind, (colour, marker) in KINDS.items():
-            values = [
-                np.mean([r["lengths"][n][kind]["cross_entropy"] for r in reports])
-                for n in ticks
-            ]
-            axes.plot(values, color=colour, marker=marker, ms=4, label=kind)
-        axes.set_xticks(range(len(ticks)), [*lengths, "whole"])
-        about = reports[0]
-        axes.set_title(f"{about['corpus']}, K {about['n_components']}", fontsize=10)
-        axes.set_ylim(bottom=0)
-        axes.spines[["top", "right"]].set_visible(False)
-    for axes in panels[len(files) :]:
-        axes.set_axis_off()
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside upper center", ncols=len(labels), frameon=False
-    )
-    figure.supxlabel("words of a test document")
-    figure.supylabel("cross-entropy, nats")
-    return figure
-
-
 def draw_words(report: list[dict[str, Any]]) -> Figure:
     """Draw how wide words are against how often they come."""
     figure = Figure(figsize=(6.4, 3.4), dpi=150, layout="constrained")
@@ -193,8 +154,6 @@ def main() -> None:
             continue
         picture = draw(json.loads(file.read_text("utf-8")))
         print(*save_figures({f"speed-{name}.png": picture}, chosen.out))
-    if files := sorted(chosen.results.glob("topic-id-lengths-*.json")):
-        print(*save_figures({"lengths.png": draw_lengths(files)}, chosen.out))
     file = chosen.results / "past-the-paper-words.json"
     if file.exists():
         picture = draw_words(json.loads(file.read_text("utf-8")))

@@ -148,8 +148,7 @@ def test_documentation_shows_the_results(
 
 @pytest.mark.parametrize("name", sorted(BENCHMARKS))
 def test_every_row_has_the_columns_of_its_table(name: str, macros: ModuleType) -> None:
-    # What errors were found by is in the files of the lengths.
-    shown = macros.table(name, of="topic-id-lengths" if name == "doubt" else None)
+    shown = macros.table(name)
     blocks = shown.split("\n\n")
     tables = [block.splitlines() for block in blocks if block.startswith("|")]
     assert tables
@@ -212,7 +211,7 @@ def test_every_picture_of_the_pages_is_drawn_by_one_command(tmp_path: Path) -> N
     assert all(file.stat().st_size > 10_000 for file in drawn)
     names = {file.name for file in drawn} | set(figures.DEMO) | {figures.PAGE}
     names |= {f"speed-{name}.png" for name in ("peers", "growth")}
-    names |= {"lengths.png", "words.png"}
+    names.add("words.png")
     images = (ROOT / "docs" / "images").glob("*.png")
     assert names == {file.name for file in images}
     found = figures.experiments(ROOT / "results")

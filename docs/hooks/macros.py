@@ -51,14 +51,11 @@ def on_files(files: Files, config: Any, **_: Any) -> Files:
     return files
 
 
-def table(name: str, of: str | None = None) -> str:
-    """Return the results of a benchmark, or that there are none.
-
-    `of` is how the files' names start, where it is not the template's name.
-    """
-    files = sorted(BENCHMARKS.glob(f"{of or name}*.json"))
+def table(name: str) -> str:
+    """Return the results of a benchmark, or that there are none."""
+    files = sorted(BENCHMARKS.glob(f"{name}*.json"))
     if not files:
-        missing = f"benchmarks/results/{of or name}*.json"
+        missing = f"benchmarks/results/{name}*.json"
         return f"*Not run here yet: there is no `{missing}`.*"
     return _fill(name, reports=[_read(file) for file in files])
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from docsigma.corpora import Documents as Documents
     from docsigma.corpora import load_corpus as load_corpus
     from docsigma.corpora import read_documents as read_documents
-    from docsigma.counts import TokenWeights as TokenWeights
     from docsigma.counts import Vocabulary as Vocabulary
     from docsigma.exceptions import InputError as InputError
     from docsigma.metrics import Perplexity as Perplexity
@@ -61,7 +60,6 @@ _HOME = {
     "HybridClassifier": "docsigma.classifiers",
     "InputError": "docsigma.exceptions",
     "Perplexity": "docsigma.metrics",
-    "TokenWeights": "docsigma.counts",
     "TopicClassifier": "docsigma.text",
     "UncertainGaussianClassifier": "docsigma.classifiers",
     "Vocabulary": "docsigma.counts",

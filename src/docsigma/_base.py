@@ -1,8 +1,8 @@
-"""What the four parts of a model have in common."""
+"""What estimators, and the four parts of a model, have in common."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
@@ -15,6 +15,24 @@ if TYPE_CHECKING:
     from docsigma.covariances import Gaussians
     from docsigma.kernels import CountTensor
     from docsigma.objective import Model
+
+
+class HasDefaults:
+    """Lets `set_params` reach estimators that are None, which means a default one.
+
+    So `embedder__n_components` can be searched where no `embedder` is given.
+    """
+
+    _defaults: ClassVar[dict[str, type[BaseEstimator]]]
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of estimators inside as ``name__parameter``."""
+        for name, kind in self._defaults.items():
+            inside = any(key.startswith(f"{name}__") for key in params)
+            if inside and params.get(name, getattr(self, name)) is None:
+                params[name] = kind()
+        super().set_params(**params)  # type: ignore[misc]
+        return self
 
 
 class Part(BaseEstimator):

@@ -83,8 +83,11 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def check_replaceable(folder: Path) -> None:
-    """Refuse to replace a file, or a folder that docsigma did not write."""
+def check_replaceable(folder: Path, overwrite: bool = True) -> None:
+    """Refuse to replace a file, or a folder that docsigma did not write.
+
+    Without `overwrite`, refuse any folder that is not empty.
+    """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"cannot write the folder {folder}: a file has that name")
     occupied = folder.is_dir() and any(folder.iterdir())
@@ -93,10 +96,16 @@ def check_replaceable(folder: Path) -> None:
             f"cannot write the folder {folder}: it exists and is not a docsigma "
             "folder (it has no config.json)"
         )
+    if occupied and not overwrite:
+        raise InputError(
+            f"{folder} exists already: pass `overwrite=True` to replace it"
+        )
 
 
 @contextlib.contextmanager
-def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_folder(
+    path: str | os.PathLike[str], overwrite: bool = True
+) -> Iterator[Path]:
     """Yield a temporary folder that becomes `path` when the block succeeds.
 
     An older folder at `path` is moved aside, replaced, and only then removed, so that
@@ -105,7 +114,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     temporary = _temporary(target)
     retired = temporary.with_name(temporary.name + ".old")
-    check_replaceable(target)
+    check_replaceable(target, overwrite)
     try:
         temporary.mkdir()
         yield temporary

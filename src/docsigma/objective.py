@@ -17,8 +17,6 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-import torch
-
 from docsigma.kernels import (
     SoftmaxMoments,
     SoftmaxWords,
@@ -97,57 +95,6 @@ def drawn_spread(moments: SoftmaxMoments) -> Tensor:
     assert moments.second is not None
     first, second = moments.first, moments.second
     return (second - first * first).clamp_(min=0)
-
-
-def moments_over_loadings(
-    points: Tensor,
-    rows: Tensor,
-    variance: Tensor,
-    second_moment: Tensor,
-    *,
-    second: bool,
-    weights: Tensor,
-    workspace: Workspace,
-) -> SoftmaxMoments:
-    r"""Moments of words whose loadings are Gaussians, for rows ``[M, m, 1]`` of words.
-
-    Given w, Jensen's inequality bounds the expectation of the log-sum-exp over T by
-
-    .. math::
-        \log\sum_j\exp\bigl(m_j + M_j w + \tfrac12 S_j^2\cdot(w^2 - s)\bigr),
-
-    up to the constant :math:`s`, the second moment of w, with which m means the same
-    as without variances. It is the plain primitive with the inputs
-    :math:`[w, w^2 - s]` and the loadings :math:`[M, S^2/2]`. The result has its value
-    and its gradients in w, M and m. ``second - first**2`` is the diagonal of its
-    curvature in w, except for the change of the probabilities with :math:`S^2 w^2`.
-    """
-    k = points.shape[1]
-    wide = torch.cat([rows[:, :k], rows.new_zeros(len(rows), k), rows[:, k:]], 1)
-    torch.mul(variance, 0.5, out=wide[: len(variance), k : 2 * k])
-    found = softmax_moments(
-        torch.cat([points, points.square() - second_moment], dim=1),
-        SoftmaxWords.of_table(wide),
-        first=True,
-        second=second,
-        weights=weights,
-        workspace=workspace,
-    )
-    assert found.first is not None
-    assert found.loading_gradient is not None
-    mean, half_variance = found.first[:, :k], found.first[:, k:]
-    first = mean + 2 * points * half_variance
-    squares = None
-    if found.second is not None:
-        spread = found.second[:, :k] - mean * mean
-        squares = spread + 2 * half_variance + first * first
-    return SoftmaxMoments(
-        lse=found.lse,
-        first=first,
-        second=squares,
-        loading_gradient=found.loading_gradient[:, :k],
-        bias_gradient=found.bias_gradient,
-    )
 
 
 class LseTerms(NamedTuple):

@@ -74,13 +74,18 @@ def _check_schema(source: Path, config: Mapping[str, Any]) -> None:
 
 
 def write_model(
-    folder: str | os.PathLike[str], model: StoredModel, card: str | None = None
+    folder: str | os.PathLike[str],
+    model: StoredModel,
+    card: str | None = None,
+    *,
+    overwrite: bool = True,
 ) -> None:
-    """Write a model folder, whole or not at all; an older one is replaced.
+    """Write a model folder, whole or not at all.
 
-    `card` is the text of its README.
+    `card` is the text of its README. An older folder is replaced, or refused without
+    `overwrite`.
     """
-    with atomic_folder(folder) as temporary:
+    with atomic_folder(folder, overwrite) as temporary:
         write_tensors(temporary / TENSORS, model.arrays, {"kind": model.kind})
         digest = hashlib.sha256((temporary / TENSORS).read_bytes()).hexdigest()
         if model.vocabulary is not None:

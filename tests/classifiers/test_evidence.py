@@ -1,38 +1,51 @@
+"""Scores against quadrature, corpora drawn from known classes, and what users ask."""
+
 from __future__ import annotations
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
 from scipy.integrate import dblquad, quad
-from scipy.special import log_softmax
+from scipy.special import log_softmax, logsumexp
+from scipy.stats import multivariate_normal
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from docsigma import GaussianPosterior, GaussianPrior, InputError
 from docsigma.classifiers import EvidenceClassifier, UncertainGaussianClassifier
 from evidence_draws import draw_classes, draw_documents
 
-FORMS = ["full", "diagonal"]
+EPS = np.finfo(np.float64).eps
 
 
-def random_posterior(rng, n, K, *, full=False, prior=None):
+def same_shape(rng, n, K, *, full, prior=None, most=1.0):
+    """Posteriors whose precisions are the prior's and c G, for sizes c up to `most`."""
+    root = np.random.default_rng(K).normal(size=(K, K))
+    G = root @ root.T + 5 * np.eye(K)
     prior = prior or GaussianPrior(rng.normal(size=K), rng.uniform(1, 3, size=K))
-    root = rng.normal(size=(n, K, K))
-    extra = root @ root.transpose(0, 2, 1) + 0.1 * np.eye(K)
-    carried = {"prior": prior, "n_tokens": np.full(n, 9.0)}
-    mean = rng.normal(size=(n, K))
+    size = rng.uniform(0.05, most, n)
+    precision = prior.precision_matrix() + size[:, None, None] * G
+    mean, carried = rng.normal(size=(n, K)), {"prior": prior, "n_tokens": size}
     if full:
-        covariance = np.linalg.inv(extra + prior.precision_matrix())
+        covariance = np.linalg.inv(precision)
         return GaussianPosterior(mean, covariance=covariance, **carried)
-    precision = extra.diagonal(axis1=1, axis2=2) + prior.precision_diagonal()
-    return GaussianPosterior(mean, 1 / precision, **carried)
+    variance = 1 / precision.diagonal(axis1=1, axis2=2)
+    return GaussianPosterior(mean, variance, **carried)
 
 
-def cross_entropy(clf, q, y):
+def losses(clf, q, y):
     codes = np.searchsorted(clf.classes_, y)
-    return -clf.predict_log_proba(q)[np.arange(len(y)), codes].mean()
+    return -clf.predict_log_proba(q)[np.arange(len(y)), codes]
+
+
+def copied(q, times):
+    """What documents say that hold each of their words so many times."""
+    P, h = 1 / q.variance - 1, q.mean / q.variance
+    variance = 1 / (times * P + 1)
+    return GaussianPosterior(
+        times * h * variance, variance, prior=q.prior, n_tokens=times * q.n_tokens
+    )
 
 
 @pytest.fixture(scope="module")
@@ -42,20 +55,22 @@ def setting():
     return draw_documents(rng, 600, means, root), draw_documents(rng, 600, means, root)
 
 
+@pytest.fixture(scope="module")
+def trained(setting):
+    return EvidenceClassifier().fit(*setting[0])
+
+
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("K", [1, 2])
 def test_scores_are_integrals_of_the_gaussian_factor(K, full):
     rng = np.random.default_rng(K)
-    q = random_posterior(rng, 30, K, full=full)
-    k0, alpha = 0.7, 20.0
-    clf = EvidenceClassifier(tempering=(k0, alpha))
-    clf.fit(q, np.repeat(["a", "b", "c"], 10))
-    new = random_posterior(rng, 2, K, full=full, prior=q.prior)
-    kappa = k0 / (1 + 9.0 / alpha)
+    q = same_shape(rng, 30, K, full=full)
+    clf = EvidenceClassifier().fit(q, np.repeat(["a", "b", "c"], 10))
+    new = same_shape(rng, 2, K, full=full, prior=q.prior)
     gamma, prior_precision = np.linalg.inv(new._full_covariance()), q.prior.precision
-    P = kappa * (gamma - np.diag(prior_precision))
+    P = gamma - np.diag(prior_precision)
     h = np.einsum("dij,dj->di", gamma, new.mean) - prior_precision * q.prior.mean
-    h, D = kappa * h, clf.precision_
+    D = clf.precision_
 
     def integral(d, c):
         def density(*point):
@@ -74,247 +89,240 @@ def test_scores_are_integrals_of_the_gaussian_factor(K, full):
         return dblquad(turned, low, high, *low2, *high2, **options)[0]
 
     expected = np.log([[integral(d, c) for c in range(3)] for d in range(2)])
-    ours = clf.log_likelihoods(new)
+    # Quadrature asks for 12 digits; sizes and their mean are added up of 30 precisions.
     np.testing.assert_allclose(
-        log_softmax(ours, axis=1), log_softmax(expected, axis=1), rtol=0, atol=1e-10
+        log_softmax(clf.log_likelihoods(new), axis=1),
+        log_softmax(expected, axis=1),
+        rtol=0,
+        atol=1e-10,
     )
 
 
+@pytest.mark.parametrize("temperature", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("form", FORMS)
-def test_a_document_without_known_words_gets_the_class_priors(setting, form, dtype):
+def test_a_document_without_known_words_gets_the_class_priors(
+    setting, dtype, temperature
+):
     (q, y), _ = setting
-    clf = EvidenceClassifier(covariance=form).fit(q, y)
+    # Repeated words, so that there is a temperature.
+    q = copied(q, 5)
+    clf = EvidenceClassifier(temperature=temperature).fit(q, y)
     K = q.n_components
     silent = GaussianPosterior(
         np.zeros((1, K), dtype), np.ones((1, K), dtype), prior=q.prior, n_tokens=[0]
     )
     np.testing.assert_array_equal(clf.log_likelihoods(silent), 0)
     prior = np.bincount(y) / len(y)
-    np.testing.assert_allclose(clf.predict_proba(silent)[0], prior, rtol=1e-14)
+    # A softmax of four logarithms.
+    np.testing.assert_allclose(clf.predict_proba(silent)[0], prior, rtol=10 * EPS)
 
 
-@pytest.mark.parametrize("unlabelled", [False, True])
-@pytest.mark.parametrize("full_posteriors", [False, True])
-@pytest.mark.parametrize("form", FORMS)
-def test_em_never_lowers_its_objective(form, full_posteriors, unlabelled):
-    rng = np.random.default_rng(5)
-    q = random_posterior(rng, 60, 4, full=full_posteriors)
-    y = np.repeat([0, 1, 2], 20)
-    if unlabelled:
-        y[5::4] = -1
-    clf = EvidenceClassifier(
-        covariance=form, tempering=(0.5, 50), unlabelled_weight=0.5, tol=0, max_iter=60
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        clf.fit(q, y)
-    # A bound of 60 terms and 4 x 4 matrices in float64.
-    assert (np.diff(clf.objective_history_) > -1e-12).all()
-    assert clf.objective_history_[-1] > clf.objective_history_[0] + 1e-3
-    assert clf.n_iter_ > 20
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_convergence_is_not_worse_than_ten_steps(setting, form):
-    (q, y), (new, truth) = setting
-    clf = EvidenceClassifier(covariance=form, tempering=(1, 1e9), tol=1e-8)
-    with pytest.warns(ConvergenceWarning):
-        early = clone(clf).set_params(max_iter=10).fit(q, y)
-    late = clone(clf).set_params(max_iter=1000).fit(q, y)
-    difference = cross_entropy(late, new, truth) - cross_entropy(early, new, truth)
-    assert difference < 0.005
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_parameters_of_known_classes_are_found(form):
+def test_parameters_of_known_classes_are_found():
     rng = np.random.default_rng(1)
-    means, _ = draw_classes(rng, 3, 10)
-    root = np.diag([0.5, 0.7, 0.9])
-    q, y = draw_documents(rng, 4000, means, root, tokens=(20.0, 200.0))
-    clf = EvidenceClassifier(covariance=form, tempering=(1, 1e9), tol=1e-7).fit(q, y)
-    # About 400 documents per class of variance below 0.81 + 0.5: means have the
-    # standard error 0.06, so that one of 30 leaves 0.3 once in 10^5 seeds.
-    np.testing.assert_allclose(clf.means_, means, atol=0.3)
-    # Variances have relative errors of 0.03 to 0.05 and are pulled to one another by
-    # three tenths of the documents.
-    pulled = (root.diagonal() ** 2 + 0.3 * (root.diagonal() ** 2).mean()) / 1.3
-    np.testing.assert_allclose(clf.covariance_.diagonal(), pulled, rtol=0.25)
+    means, root = draw_classes(rng, 3, 10)
+    y, size = rng.integers(10, size=4000), rng.uniform(0.3, 1, (4000, 1))
+    P = size * np.array([2.0, 4.0, 8.0])
+    w = means[y] + rng.normal(size=(4000, 3)) @ root.T
+    h = P * w + np.sqrt(P) * rng.normal(size=P.shape)
+    q = GaussianPosterior(
+        h / (P + 1),
+        1 / (P + 1),
+        prior=GaussianPrior.isotropic(1.0, 3),
+        n_tokens=size[:, 0],
+    )
+    clf = EvidenceClassifier().fit(q, y)
+    # Embeddings have variances up to 2 within classes and are seen with noises of about
+    # 0.8, 400 of each class: standard errors up to 0.09, and of all of them 0.03. Five
+    # of those leave out less than 10^-6 of the seeds.
+    np.testing.assert_allclose(clf.means_, means, atol=0.45)
+    np.testing.assert_allclose(clf.centre_, means[y].mean(axis=0), atol=0.15)
+    # Variances of 2.8 from 4000 documents have the standard error 0.063.
+    np.testing.assert_allclose(clf.covariance_, root @ root.T, atol=0.32)
 
 
-def test_it_beats_the_classifier_of_means_on_short_documents(setting):
+def test_short_documents_are_nearly_as_good_as_the_true_model_makes_them(setting):
+    rng = np.random.default_rng(0)
+    means, root = draw_classes(rng, 5, 4)
     (q, y), (new, truth) = setting
     short = new.n_tokens < 10
+    new, truth = new[short], truth[short]
+    P = 1 / new.variance - 1
+    seen = new.mean / new.variance / P
+    oracle = np.array(
+        [
+            [
+                multivariate_normal(m, root @ root.T + np.diag(1 / p)).logpdf(x)
+                for m in means
+            ]
+            for x, p in zip(seen, P, strict=True)
+        ]
+    )
+    best = -log_softmax(oracle, axis=1)[np.arange(len(truth)), truth]
     clf = EvidenceClassifier().fit(q, y)
-    glcu = UncertainGaussianClassifier().fit(q, y)
-    ours, theirs = (cross_entropy(c, new[short], truth[short]) for c in (clf, glcu))
-    prior = np.bincount(y) / len(y)
-    assert ours < theirs
-    assert ours < -np.log(prior[truth[short]]).mean()
+    ours = losses(clf, new, truth)
+    # The loss per document differs by 0.2 or so: of 300 documents by 0.012.
+    assert (ours - best).mean() < 0.06
+    # Posterior means, and their variances, cannot do that.
+    theirs = losses(UncertainGaussianClassifier().fit(q, y), new, truth)
+    assert ours.mean() < theirs.mean()
+    assert ours.mean() < -np.log(clf.class_prior_[truth]).mean()
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_without_doubt_scores_are_those_of_gaussian_classes(form):
-    rng = np.random.default_rng(3)
-    means, root = draw_classes(rng, 3, 2)
-    q, y = draw_documents(rng, 200, means, root, tokens=(50.0, 100.0))
-    clf = EvidenceClassifier(covariance=form, tempering=(1, 1e15)).fit(q, y)
-    variance = np.full_like(q.mean, 1e-12)
-    exact = GaussianPosterior(q.mean, variance, prior=q.prior, n_tokens=q.n_tokens)
-    away = q.mean[:, None] - clf.means_
-    expected = -0.5 * np.einsum("dci,ij,dcj->dc", away, clf.precision_, away)
+def test_without_doubt_scores_are_those_of_gaussian_classes(setting, trained):
+    (q, _), _ = setting
+    exact = GaussianPosterior(
+        q.mean, np.full_like(q.mean, 1e-12), prior=q.prior, n_tokens=q.n_tokens
+    )
+    away = q.mean[:, None] - trained.means_
+    D = trained.precision_
+    expected = log_softmax(-0.5 * np.einsum("dci,ij,dcj->dc", away, D, away), axis=1)
+    ours = log_softmax(trained.log_likelihoods(exact), axis=1)
+    # Scores of up to 100 nats; 1 / 1e-12 and 1 are added, which keeps four digits, and
+    # the noise is 1e-12 of the embedding. Repetition takes off some of the latter.
+    np.testing.assert_allclose(ours, expected, rtol=1e-7, atol=1e-7)
+    at = trained.log_proba_at(q.mean)
     np.testing.assert_allclose(
-        log_softmax(clf.log_likelihoods(exact), axis=1),
-        log_softmax(expected, axis=1),
-        rtol=0,
-        # Scores of up to 100 nats, from precisions that add up 1 and 1e12.
-        atol=1e-8,
+        at, log_softmax(expected + trained.log_prior_, axis=1), rtol=0, atol=1e-10
     )
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_single_precision_says_the_same(form):
-    rng = np.random.default_rng(4)
+def test_of_points_it_is_a_linear_discriminant_analysis():
+    rng = np.random.default_rng(2)
     means, root = draw_classes(rng, 4, 3)
-    clf = EvidenceClassifier(covariance=form, tempering=(0.5, 100))
-    found = []
-    for dtype in (np.float32, np.float64):
-        q, y = draw_documents(np.random.default_rng(4), 200, means, root, dtype=dtype)
-        found.append(clone(clf).fit(q, y).predict_log_proba(q))
+    y = rng.integers(3, size=6000)
+    X = means[y] + rng.normal(size=(6000, 4)) @ root.T
+    ours = EvidenceClassifier(temperature=False).fit(X, y)
+    theirs = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y)
+    # Its priors count as one document per class, and as one per dimension: of 2000.
+    # Scores change by a few thousandths of themselves, up to 100 nats or so.
+    one, other = ours.predict_log_proba(X), theirs.predict_log_proba(X)
+    assert np.abs(np.exp(one) - np.exp(other)).max() < 0.02
+    np.testing.assert_allclose(ours.means_, theirs.means_, atol=0.01)
+    np.testing.assert_allclose(ours.covariance_, theirs.covariance_, atol=0.01)
+
+
+def test_single_precision_gives_the_same(setting):
+    (q, y), (new, _) = setting
+
+    def proba(dtype):
+        one, other = (
+            GaussianPosterior(
+                p.mean.astype(dtype),
+                p.variance.astype(dtype),
+                prior=p.prior,
+                n_tokens=p.n_tokens,
+            )
+            for p in (q, new)
+        )
+        clf = EvidenceClassifier(temperature=False)
+        return clf.fit(one, y).predict_log_proba(other)
+
     # A mean of about 1 rounded to 6e-8 is multiplied by precisions of up to 15.
-    np.testing.assert_allclose(*found, atol=1e-4)
+    np.testing.assert_allclose(proba(np.float32), proba(np.float64), atol=1e-4)
 
 
-def test_full_posteriors_that_are_diagonal_give_the_same(setting):
-    (q, y), _ = setting
-    full = GaussianPosterior(
-        q.mean, covariance=q._full_covariance(), prior=q.prior, n_tokens=q.n_tokens
-    )
-    clf = EvidenceClassifier(tempering=(0.5, 100))
-    one, other = (clone(clf).fit(p, y).predict_log_proba(p) for p in (q, full))
-    # Full precisions are raised by a millionth of the prior's.
-    np.testing.assert_allclose(one, other, atol=1e-4)
+def test_full_posteriors_that_are_diagonal_give_nearly_the_same(setting):
+    (q, y), (new, _) = setting
+    clf = EvidenceClassifier(temperature=False)
+    found = []
+    for full in (False, True):
+        one, other = (
+            GaussianPosterior(
+                p.mean,
+                covariance=p._full_covariance(),
+                prior=p.prior,
+                n_tokens=p.n_tokens,
+            )
+            if full
+            else p
+            for p in (q, new)
+        )
+        found.append(clone(clf).fit(one, y).predict_log_proba(other))
+    # Sums of 600 terms, and the inverses of 5 x 5 matrices.
+    np.testing.assert_allclose(*found, atol=1e-9)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_weights_count_as_copies(setting, form):
+def test_weights_count_as_copies_and_zero_as_absence(setting):
     (q, y), (new, _) = setting
     q, y = q[:100], y[:100]
     weights = np.tile([0, 1, 2, 1], 25)
-    copies = np.repeat(np.arange(100), weights)
-    clf = EvidenceClassifier(covariance=form, tempering=(0.5, 100))
-    one = clone(clf).fit(q, y, sample_weight=weights)
-    other = clone(clf).fit(q[copies], y[copies])
+    copies = np.random.default_rng(0).permutation(np.repeat(np.arange(100), weights))
+    y = y.astype(object)
+    y[50:70] = None
+    one = EvidenceClassifier().fit(q, y, sample_weight=weights)
+    other = EvidenceClassifier().fit(q[copies], y[copies])
+    # Weights are added in another order: EM stops after the same steps.
     np.testing.assert_allclose(
         one.predict_log_proba(new), other.predict_log_proba(new), atol=1e-9
     )
-    np.testing.assert_allclose(one.class_prior_, other.class_prior_, rtol=1e-14)
+    np.testing.assert_allclose(one.class_prior_, other.class_prior_, rtol=10 * EPS)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_class_of_one_document_works(setting, form):
+def test_the_order_of_documents_does_not_matter(setting, trained):
+    (q, y), (new, _) = setting
+    order = np.random.default_rng(0).permutation(len(y))
+    other = EvidenceClassifier().fit(q[order], y[order])
+    np.testing.assert_allclose(
+        other.predict_log_proba(new), trained.predict_log_proba(new), atol=1e-9
+    )
+
+
+def test_a_class_of_one_document_works(setting):
     (q, y), (new, _) = setting
     names = np.array(["a", "b", "c", "d"])[y]
     names[0] = "e"
-    clf = EvidenceClassifier(covariance=form).fit(q, names)
+    clf = EvidenceClassifier().fit(q, names)
     assert clf.classes_.tolist() == ["a", "b", "c", "d", "e"]
     proba = clf.predict_proba(new)
     assert np.isfinite(proba).all()
-    # Once in 600 documents, and no more than its prior allows.
+    # Once in 600 documents, and the mean of its prior is one document's worth.
     assert proba[:, 4].mean() < 0.05
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_added_classes_are_nearly_as_good_as_trained_ones(setting, form):
+def test_added_classes_are_nearly_as_good_as_trained_ones(setting, trained):
     (q, y), (new, truth) = setting
     old, last = np.flatnonzero(y < 3), np.flatnonzero(y == 3)
-    whole = EvidenceClassifier(covariance=form).fit(q, y)
-    clf = EvidenceClassifier(covariance=form).fit(q[old], y[old])
+    clf = EvidenceClassifier().fit(q[old], y[old])
     kept = clf.means_.copy()
     clf.add_classes(q[last], y[last])
     np.testing.assert_array_equal(clf.means_[:3], kept)
     np.testing.assert_allclose(clf.class_prior_, np.bincount(y) / len(y))
-    gap = cross_entropy(clf, new, truth) - cross_entropy(whole, new, truth)
-    assert gap < 0.1
+    # Seen in training or not, 150 documents put its mean where it is.
+    np.testing.assert_allclose(clf.means_[3], trained.means_[3], atol=0.1)
+    gap = losses(clf, new, truth).mean() - losses(trained, new, truth).mean()
+    assert gap < 0.05
+    with pytest.raises(InputError, match="the class 3, which the model already knows"):
+        clf.add_classes(q[last], y[last])
 
 
-def test_priors_may_be_given(setting):
-    (q, y), _ = setting
-    given = np.array([0.1, 0.2, 0.3, 0.4])
-    clf = EvidenceClassifier(priors=given, tempering=(1, 100)).fit(q, y)
-    np.testing.assert_allclose(clf.class_prior_, given)
-    clf = EvidenceClassifier(priors="uniform", tempering=(1, 100)).fit(q, y)
-    np.testing.assert_allclose(clf.class_prior_, 0.25)
+def test_given_priors_shift_the_log_odds(setting):
+    (q, y), (new, _) = setting
+    clf = EvidenceClassifier(temperature=False)
+    usual = clone(clf).fit(q, y)
+    for given, shares in (([0.1, 0.2, 0.3, 0.4], None), ("uniform", [0.25] * 4)):
+        found = clone(clf).set_params(priors=given).fit(q, y)
+        shares = given if shares is None else shares
+        np.testing.assert_allclose(found.class_prior_, shares)
+        moved = usual.predict_log_proba(new) + np.log(shares) - usual.log_prior_
+        np.testing.assert_allclose(
+            found.predict_log_proba(new), log_softmax(moved, axis=1), atol=1e-12
+        )
 
 
-def test_classes_keep_their_width_where_documents_are_tempered(setting):
-    (q, y), _ = setting
-    clf = EvidenceClassifier(covariance="diagonal", tempering=(0.05, 1e9), tol=1e-4)
-    clf.fit(q, y)
-    # Noise of a tempered document is less than its precision says: EM alone would go
-    # on taking what is missing from the classes, to a hundredth of the prior.
-    assert clf.n_iter_ < 100
-    assert np.diag(clf.covariance_).mean() > 0.3
-
-
-def test_tempering_is_chosen_for_documents_that_repeat_themselves():
-    rng = np.random.default_rng(8)
+def test_the_temperature_mends_documents_that_repeat_themselves():
+    rng = np.random.default_rng(3)
     means, root = draw_classes(rng, 5, 4, spread=0.5)
     q, y = draw_documents(rng, 1500, means, root, tokens=(3.0, 60.0))
-    # Every word four times: precisions and h are four times what they should be.
-    P, h = 1 / q.variance - 1, q.mean / q.variance
-    again = GaussianPosterior(
-        4 * h / (4 * P + 1), 1 / (4 * P + 1), prior=q.prior, n_tokens=4 * q.n_tokens
-    )
-    honest = EvidenceClassifier(covariance="diagonal").fit(q, y)
-    repeated = EvidenceClassifier(covariance="diagonal").fit(again, y)
-
-    def kappa(clf, n_tokens):
-        k0, alpha = clf.tempering_
-        return k0 / (1 + n_tokens / alpha)
-
-    assert kappa(repeated, 80.0) < 0.6 * kappa(honest, 20.0)
-
-
-def test_clones_and_pickles(setting):
-    (q, y), (new, _) = setting
-    clf = EvidenceClassifier(priors="uniform", covariance="diagonal", max_iter=99)
-    assert clone(clf).get_params() == clf.get_params()
-    clf.fit(q, y)
-    back = pickle.loads(pickle.dumps(clf))
-    np.testing.assert_array_equal(back.predict_proba(new), clf.predict_proba(new))
-
-
-def test_arrays_hold_means_and_variances(setting):
-    (q, y), _ = setting
-    clf = EvidenceClassifier(prior_precision=1.0, tempering=(1, 100))
-    X = np.hstack([q.mean, q.variance])
-    bare = GaussianPosterior(q.mean, q.variance, prior=q.prior)
-    one, other = clone(clf).fit(X, y), clone(clf).fit(bare, y)
-    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(bare))
-
-
-def test_input_errors_are_one_sentence(setting):
-    (q, y), _ = setting
-    clf = EvidenceClassifier(tempering=(1, 100))
-    bare = GaussianPosterior(q.mean, q.variance)
-    with pytest.raises(InputError, match="does not carry the prior"):
-        clf.fit(bare, y)
-    with pytest.raises(InputError, match="599 labels, but `X` has 600 documents"):
-        clf.fit(q, y[1:])
-    with pytest.raises(InputError, match="even number of features"):
-        clf.fit(np.ones((4, 3)), [0, 1, 0, 1])
-    with pytest.raises(InputError, match="no label in any of 600 rows"):
-        clf.fit(q, np.full(600, -1))
-    with pytest.raises(InputError, match="at least 2 classes, got 1 class"):
-        clf.fit(q, np.where(y == 0, 0, -1))
-    prior = GaussianPrior.isotropic(1.0, 2)
-    small = GaussianPosterior(np.ones((1, 2)), np.ones((1, 2)), prior=prior)
-    clf.fit(q, y)
-    with pytest.raises(InputError, match="embeddings of size 2, .* with size 5"):
-        clf.predict(small)
-    with pytest.raises(InputError, match="`tempering` must be 'auto' or two positive"):
-        EvidenceClassifier(tempering=(1, 0)).fit(q, y)
+    new, truth = draw_documents(rng, 1000, means, root, tokens=(3.0, 60.0))
+    honest = losses(EvidenceClassifier().fit(q, y), new, truth)
+    # Every word twenty times is no more than once.
+    many, again = copied(q, 20), copied(new, 20)
+    mended = losses(EvidenceClassifier().fit(many, y), again, truth)
+    sure = losses(EvidenceClassifier(temperature=False).fit(many, y), again, truth)
+    gain, lost = sure - mended, mended - honest
+    assert gain.mean() > 3 * gain.std() / 1000**0.5
+    # A temperature cannot do all: without it a tenth of a nat is lost.
+    assert lost.mean() < gain.mean() / 2
 
 
 def test_groups_are_kept_together():
@@ -330,12 +338,69 @@ def test_groups_are_kept_together():
         prior=GaussianPrior.isotropic(1.0, n_components=30),
         n_tokens=np.full(300, 50.0),
     )
+    new = GaussianPosterior(
+        rng.normal(size=(200, 30)),
+        np.full((200, 30), 0.05),
+        prior=q.prior,
+        n_tokens=np.full(200, 50.0),
+    )
 
     def sureness(**options):
-        clf = EvidenceClassifier(covariance="diagonal").fit(q, labels, **options)
-        k0, alpha = clf.tempering_
-        return k0 / (1 + 50 / alpha)
+        clf = EvidenceClassifier().fit(q, labels, **options)
+        return (clf.predict_proba(new).max(axis=1) - 1 / 3).mean()
 
     assert sureness(groups=groups) < 0.5 * sureness()
     with pytest.raises(InputError, match="groups"):
         sureness(groups=groups[:7])
+
+
+def test_densities_and_accuracy_are_those_of_the_predictions(setting, trained):
+    _, (new, truth) = setting
+    by_class = np.stack(
+        [trained.log_likelihood(new, np.full(len(new), c)) for c in range(4)], axis=1
+    )
+    np.testing.assert_allclose(
+        trained.score_samples(new), logsumexp(by_class + trained.log_prior_, axis=1)
+    )
+    right = trained.predict_proba(new).argmax(axis=1) == truth
+    assert trained.score(new, truth) == right.mean()
+
+
+def test_clones_and_pickles(setting):
+    (q, y), (new, _) = setting
+    clf = EvidenceClassifier(priors="uniform", missing_label="?", random_state=3)
+    assert clone(clf).get_params() == clf.get_params()
+    clf.fit(q, y)
+    back = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(back.predict_proba(new), clf.predict_proba(new))
+
+
+def test_arrays_hold_means_and_variances(setting):
+    (q, y), _ = setting
+    clf = EvidenceClassifier(layout="mean_variance", prior_precision=1.0)
+    X = np.hstack([q.mean, q.variance])
+    bare = GaussianPosterior(q.mean, q.variance, prior=q.prior)
+    one, other = clone(clf).fit(X, y), clone(clf).fit(bare, y)
+    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(bare))
+
+
+def test_input_errors_are_one_sentence(setting, trained):
+    (q, y), _ = setting
+    clf = EvidenceClassifier()
+    bare = GaussianPosterior(q.mean, q.variance)
+    with pytest.raises(InputError, match="does not carry the prior"):
+        clf.fit(bare, y)
+    with pytest.raises(InputError, match="599 labels, but `X` has 600 documents"):
+        clf.fit(q, y[1:])
+    with pytest.raises(InputError, match="even number of features"):
+        EvidenceClassifier(layout="mean_variance").fit(np.ones((4, 3)), [0, 1, 0, 1])
+    with pytest.raises(InputError, match="no label in any of 600 rows"):
+        clf.fit(q, np.full(600, -1))
+    with pytest.raises(InputError, match="at least 2 classes, got 1 class"):
+        clf.fit(q, np.where(y == 0, 0, None))
+    prior = GaussianPrior.isotropic(1.0, 2)
+    small = GaussianPosterior(np.ones((1, 2)), np.ones((1, 2)), prior=prior)
+    with pytest.raises(InputError, match="embeddings of size 2, .* with size 5"):
+        trained.predict(small)
+    with pytest.raises(ValueError, match="unlabelled_weight"):
+        EvidenceClassifier(unlabelled_weight=-1).fit(q, y)

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from docsigma import DocumentEmbedder, TopicClassifier, read_documents
 from docsigma.cli.__main__ import main
 from running import refuse, run, succeed
 
@@ -82,6 +83,36 @@ def test_fit_evaluate_predict_one_after_the_other(folder, tmp_path, capsys, kind
         assert row["entropy"] >= 0
     right = np.mean([row["id"].startswith(row["label"]) for row in rows])
     assert 100 * right == pytest.approx(report["accuracy"])
+
+
+@pytest.mark.parametrize("kind", ["hybrid", "evidence"])
+def test_fit_and_predict_give_what_the_library_gives(folder, tmp_path, capsys, kind):
+    train, test = (read_documents(folder / f"{n}.jsonl") for n in ("train", "test"))
+    labels = [None if row % 2 else label for row, label in enumerate(train.labels)]
+    rows = zip(train.texts, labels, strict=True)
+    some = [{"text": text, "label": label} for text, label in rows]
+    clf, out = tmp_path / "clf", tmp_path / "labels.jsonl"
+    fit = ("classifier", "fit", folder / "model", write(tmp_path / "some.jsonl", some))
+    assert run(capsys, *fit, "--kind", kind, "--out", clf)[0] == 0
+    predict = ("classifier", "predict", clf, folder / "test.jsonl", "--out", out)
+    succeed(capsys, *predict)
+    embedder = DocumentEmbedder.load(folder / "model")
+    topics = TopicClassifier(embedder, kind=kind).fit(train.texts, labels)
+    own = TopicClassifier.load(clf).classifier_
+    assert own.pairs_ == topics.classifier_.pairs_
+    assert (own.pairs_ is None) == (kind == "evidence")
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    found = [[row[f"probability[{c}]"] for c in topics.classes_] for row in rows]
+    expected = topics.predict_proba(test.texts)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_a_second_time_only_by_force(folder, tmp_path, capsys):
+    fit = ("classifier", "fit", folder / "model", folder / "train.jsonl")
+    fit += ("--kind", "glc", "--out", tmp_path / "clf")
+    succeed(capsys, *fit)
+    assert "exists already" in refuse(capsys, *fit)
+    succeed(capsys, *fit, "--force", "--quiet")
 
 
 def test_sets_are_calibrated_on_documents_of_their_own(folder, tmp_path, capsys):

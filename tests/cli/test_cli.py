@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from counting import write_documents
-from docsigma import BayesianSMM, GaussianPosterior, GaussianPrior
+from docsigma import BayesianSMM, DocumentEmbedder, GaussianPosterior, GaussianPrior
 from running import refuse, succeed
 
 FORMS = ("isotropic", "diagonal", "full")
@@ -183,6 +184,21 @@ def test_config_file_gives_settings_and_flags_win(tmp_path, documents, capsys):
     assert "is not a TOML file" in refuse(capsys, *arguments)
     config.unlink()
     assert "there is no file" in refuse(capsys, *arguments)
+
+
+def test_a_model_of_the_command_line_has_the_settings_of_its_words(
+    tmp_path, documents, capsys
+):
+    config = tmp_path / "settings.toml"
+    config.write_text("ngram-range = [1, 2]\nlowercase = false\nmax_iter = 3\n")
+    flags = ("--components", 2, "--min-df", 5, "--stop-words", "english", "--seed", 3)
+    folder = tmp_path / "model"
+    succeed(capsys, "fit", documents, "--out", folder, "--config", config, *flags)
+    loaded = DocumentEmbedder.load(folder)
+    assert (loaded.min_df, loaded.ngram_range, loaded.lowercase) == (5, (1, 2), False)
+    fitted = clone(loaded).fit([text for text, _ in TEXTS]).model_
+    assert fitted.vocabulary_ == loaded.model_.vocabulary_
+    assert fitted.digest == loaded.model_.digest
 
 
 def test_corpora_lists_every_name(capsys):

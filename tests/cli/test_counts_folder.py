@@ -229,26 +229,37 @@ def test_what_folders_cannot_do_gets_one_sentence(
 
 
 @pytest.fixture
-def classifier(tmp_path, documents, model, capsys):
+def classifier(tmp_path, stored, model, capsys):
+    """A classifier that knows no pairs of words, as a folder has none."""
     out = tmp_path / "classifier"
-    succeed(capsys, "classifier", "fit", model, documents, "--out", out)
+    succeed(capsys, "classifier", "fit", model, stored, "--out", out)
     return out
 
 
 def test_a_classifier_of_a_folder_is_that_of_the_texts(
-    tmp_path, stored, documents, model, classifier, capsys
+    tmp_path, stored, documents, model, capsys
 ):
-    fit = ("classifier", "fit", model, stored, "--out", tmp_path / "disk", "--json")
-    report = json.loads(succeed(capsys, *fit))
-    assert (report["n_documents"], report["n_unlabelled"]) == (25, 0)
     proba = []
-    for name in ("disk", "classifier"):
+    for name, source in (("disk", stored), ("memory", documents)):
+        fit = ("classifier", "fit", model, source, "--out", tmp_path / name)
+        shown = succeed(capsys, *fit, "--kind", "evidence", "--json")
+        report = json.loads(shown)
+        assert (report["n_documents"], report["n_unlabelled"]) == (25, 0)
         out = tmp_path / f"{name}.npz"
         predict = ("classifier", "predict", tmp_path / name, documents, "--out", out)
         succeed(capsys, *predict)
         table = read_table(out)
         proba.append([table[k] for k in table if k.startswith("probability")])
     np.testing.assert_allclose(*proba, rtol=1e-5)
+
+
+def test_a_classifier_of_texts_takes_a_folder_without_pairs(
+    tmp_path, stored, documents, model, capsys
+):
+    clf = tmp_path / "pairs"
+    succeed(capsys, "classifier", "fit", model, documents, "--out", clf)
+    report = succeed(capsys, "classifier", "evaluate", clf, stored, "--json")
+    assert json.loads(report)["n_documents"] == 25
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".npz", ".parquet"])

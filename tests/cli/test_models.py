@@ -147,7 +147,7 @@ def test_classifiers_on_every_kind(
         return
     assert json.loads(succeed(capsys, *fit, "--json"))["n_classes"] == 3
     loaded = CountsClassifier.load(clf)
-    assert type(loaded.model) is type(load_model(model))
+    assert type(loaded.model_) is type(load_model(model))
     evaluate = ("classifier", "evaluate", clf, documents)
     report = json.loads(succeed(capsys, *evaluate, "--json"))
     assert report["n_documents"] == len(TEXTS)

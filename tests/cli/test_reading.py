@@ -176,11 +176,10 @@ def test_predictions_as_csv(tmp_path, capsys, model):
         assert float(row[f"probability[{row['label']}]"]) == max(chances)
 
 
-def tuned(path, **changes):
+def tuned(path):
     parameters = {"n_components": 3, "l1": 0.5, "prior_precision": 2.0}
-    parameters |= {"weights": changes.pop("weights", "none")}
     report = {"parameters": parameters, "solver": "fast", "seconds": 1.0}
-    path.write_text(json.dumps(report | changes))
+    path.write_text(json.dumps(report))
     return path
 
 
@@ -192,8 +191,6 @@ def test_fit_takes_what_tune_wrote(tmp_path, capsys):
     made = load_model(out)
     assert (made.n_components, made.l1, made.prior_precision) == (3, 0.5, 2.0)
     args = ("fit", file, "--out", tmp_path / "x", "--config")
-    weighted = tuned(tmp_path / "w.json", weights="log-idf")
-    assert "--weights none" in refuse(capsys, *args, weighted)
     (tmp_path / "other.json").write_text("{}")
     assert "is not a file of `docsigma tune`" in refuse(
         capsys, *args, tmp_path / "other.json"

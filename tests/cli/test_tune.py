@@ -41,8 +41,7 @@ def test_the_best_trial_is_given_and_a_seed_repeats_it(task, objective):
     assert runs[0] == runs[1]
     values = [trial["value"] for trial in runs[0].trials]
     assert runs[0].value == min(values)
-    chosen = {"n_components", "l1", "prior_precision", "weights"}
-    assert set(runs[0].parameters) == chosen
+    assert set(runs[0].parameters) == {"n_components", "l1", "prior_precision"}
 
 
 def test_a_search_goes_on_from_its_journal(task, tmp_path):
@@ -62,6 +61,8 @@ def test_what_cannot_be_done_is_said(task):
         tune(task.train, None)
     with pytest.raises(InputError, match="must be one of glcu, lr, perplexity"):
         tune(task.train, None, objective="beauty")
+    with pytest.raises(InputError, match="one of random, latest, got 'first'"):
+        tune(task.train, task.train_labels, hold_out="first")
 
 
 def test_the_latest_of_each_class_can_be_held_out():
@@ -70,27 +71,6 @@ def test_the_latest_of_each_class_can_be_held_out():
     assert test.tolist() == [5, 6, 7]
     assert train.tolist() == [0, 1, 2, 3, 4]
     assert divide(8, None, 0.25, "latest", 0)[1].tolist() == [6, 7]
-
-
-def test_weights_are_part_of_the_search(task):
-    space = Space(n_components=(2,), weights=("none", "log-idf"))
-    found = tune(
-        task.train,
-        task.train_labels,
-        objective="lr",
-        space=space,
-        n_trials=6,
-        hold_out="latest",
-        device="cpu",
-    )
-    tried = {trial["weights"] for trial in found.trials}
-    assert tried == {"none", "log-idf"}
-    with pytest.raises(InputError, match="takes counts as they are, got weights none,"):
-        tune(task.train, None, objective="perplexity", space=space)
-    with pytest.raises(InputError, match="of none, log-idf, got 'tf'"):
-        tune(task.train, task.train_labels, space=Space(weights=("tf",)))
-    with pytest.raises(InputError, match="one of random, latest, got 'first'"):
-        tune(task.train, task.train_labels, hold_out="first")
 
 
 def test_json_can_hold_what_was_found(task, tmp_path):

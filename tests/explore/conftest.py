@@ -77,14 +77,13 @@ def corpus():
 def make_workspace(corpus):
     model, texts = corpus
     counted = model.vocabulary_.count(texts)
-    counts, n_unknown = counted.counts, counted.n_unknown
-    posterior = model.posterior(counts)
+    posterior, n_unknown = model.posterior(counted.counts), counted.n_unknown
 
     def make(**options):
         ids = [f"d{row}" for row in range(len(texts))]
         ids[3] = "<b>d3</b>"
         options = {"n_topics": 3, "n_unknown": n_unknown, **options}
-        return Workspace(model, posterior, ids, texts, counts, **options)
+        return Workspace(model, posterior, ids, texts, **options)
 
     return make
 

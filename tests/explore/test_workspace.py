@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from docsigma import GaussianPosterior
+from docsigma import DocumentEmbedder, GaussianPosterior, TopicClassifier
 from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
 from docsigma.explore.labels import Labels
@@ -112,6 +112,15 @@ def test_learning_from_labels_predicts_the_topics(workspace):
     rows = list(csv.DictReader(io.StringIO(workspace.predictions_csv())))
     assert [row["predicted"] for row in rows] == predicted
     assert rows[6]["label"] == truth[6]
+
+
+def test_a_given_classifier_counts_pairs_of_words(corpus, make_workspace):
+    model, texts = corpus
+    labels = [("weather", "food", "music")[row % 3] for row in range(len(texts))]
+    topics = TopicClassifier(DocumentEmbedder._of(model, None)).fit(texts, labels)
+    assert topics.classifier_.pairs_ is not None
+    found = make_workspace(classifier=topics.classifier_).predictions
+    np.testing.assert_allclose(found.proba, topics.predict_proba(texts), atol=1e-6)
 
 
 def test_cells_that_spreadsheets_would_run_are_quoted(workspace):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from docsigma import EvidenceClassifier, GaussianPosterior, GaussianPrior, InputError
+from docsigma import EvidenceClassifier, GaussianPosterior, GaussianPrior
 from docsigma.groups.by_evidence import group_by_evidence
 
 K = 8
@@ -14,7 +14,9 @@ def draw(n, topics, seed, precision=20.0):
     random = np.random.default_rng(seed)
     labels = random.integers(len(topics), size=n)
     w = topics[labels] + 0.3 * random.standard_normal((n, K))
-    evidence = precision * random.uniform(0.3, 1.7, (n, K))
+    # Precisions have one shape, and a size for each document.
+    shape = np.linspace(0.3, 1.7, K)
+    evidence = precision * random.uniform(0.3, 1.7, (n, 1)) * shape
     seen = w + random.standard_normal((n, K)) / np.sqrt(evidence)
     variance = 1 / (1 + evidence)
     prior = GaussianPrior.isotropic(1.0, K)
@@ -28,8 +30,7 @@ def draw(n, topics, seed, precision=20.0):
 def classifier():
     topics = np.random.default_rng(0).standard_normal((12, K))
     q, labels = draw(600, topics, 1)
-    clf = EvidenceClassifier(covariance="diagonal", tempering=(1.0, 1e9))
-    return clf.fit(q, labels)
+    return EvidenceClassifier().fit(q, labels)
 
 
 @pytest.mark.parametrize("n_topics", [1, 3, 7])
@@ -61,8 +62,3 @@ def test_documents_that_say_nothing_are_in_no_group(classifier):
     groups = group_by_evidence(classifier, q.replace(n_tokens=tokens))
     assert groups[4] == -1
     assert (np.delete(groups, 4) >= 0).all()
-
-
-def test_a_full_covariance_is_refused(classifier):
-    with pytest.raises(InputError, match="got 'full'"):
-        group_by_evidence(EvidenceClassifier(), draw(2, np.eye(K), 0)[0])

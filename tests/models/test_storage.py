@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from docsigma import BayesianSMM, InputError, load_corpus
 
@@ -41,8 +42,15 @@ def test_loading_gives_the_same_model(model, folder, counts):
     assert ours == theirs
 
 
-def test_a_model_can_be_saved_over_itself(model, folder):
-    model.save(folder)
+def test_a_model_is_saved_over_another_only_if_told(model, folder, counts):
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    other = clone(model).set_params(max_iter=1).fit(counts)
+    with pytest.raises(InputError, match="model exists already: pass `overwrite=True`"):
+        other.save(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    other.save(folder, overwrite=True)
+    assert BayesianSMM.load(folder).digest == other.digest
+    model.save(folder, overwrite=True)
     names = sorted(path.name for path in folder.iterdir())
     assert names == [
         *("README.md", "config.json", "model.safetensors", "vocabulary.json")
@@ -137,7 +145,7 @@ def test_a_full_disk_leaves_the_old_model(model, folder, monkeypatch):
 
     monkeypatch.setattr("docsigma._tensors._write", full)
     with pytest.raises(InputError, match=r"cannot write .*: No space left on device"):
-        model.save(folder)
+        model.save(folder, overwrite=True)
     after = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert after == before
     assert [path.name for path in folder.parent.iterdir()] == ["model"]

@@ -19,10 +19,10 @@ def model():
     return DocumentEmbedder(2, random_state=0).fit(TEXTS).model_
 
 
-@pytest.fixture(scope="module")
-def classifier(model):
+@pytest.fixture(scope="module", params=["evidence", "hybrid"])
+def classifier(model, request):
     counts = model.vocabulary_.count(TEXTS).counts
-    return CountsClassifier.fit(model, counts, LABELS, kind="evidence")
+    return CountsClassifier(model, request.param).fit(counts, LABELS)
 
 
 def test_texts_are_found_with_the_words_that_made_the_match(model, tmp_path):
@@ -77,6 +77,8 @@ def test_an_index_without_a_model_takes_no_texts(model, tmp_path):
     index = GaussianIndex()
     index.add(model.posterior(model.vocabulary_.count(TEXTS).counts))
     index.save(tmp_path / "index")
+    with pytest.raises(InputError, match="index exists already: pass `overwrite=True`"):
+        DocumentIndex(model).save(tmp_path / "index")
     with pytest.raises(InputError, match="has no model"):
         DocumentIndex.load(tmp_path / "index")
 

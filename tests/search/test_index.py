@@ -45,8 +45,7 @@ def draw(n, seed, n_classes=5):
 @pytest.fixture(scope="module")
 def classifier():
     q, labels = draw(400, 0)
-    fitted = EvidenceClassifier(covariance="diagonal", tempering=(1.0, 1e9))
-    return fitted.fit(q, labels)
+    return EvidenceClassifier().fit(q, labels)
 
 
 def ids(results):
@@ -140,7 +139,10 @@ def test_saved_index_finds_the_same(classifier, tmp_path):
         np.testing.assert_array_equal(a.scores, b.scores)
         np.testing.assert_array_equal(a.probabilities, b.probabilities)
     loaded.remove(loaded.ids)
-    loaded.save(tmp_path / "index")
+    with pytest.raises(InputError, match="index exists already: pass `overwrite=True`"):
+        loaded.save(tmp_path / "index")
+    assert len(GaussianIndex.load(tmp_path / "index")) == 60
+    loaded.save(tmp_path / "index", overwrite=True)
     assert len(GaussianIndex.load(tmp_path / "index")) == 0
     # Of the states before nothing is left.
     assert len(list((tmp_path / "index").iterdir())) == 2
@@ -214,7 +216,7 @@ def test_other_folders_are_not_overwritten(tmp_path):
     (tmp_path / "model" / "config.json").write_text('{"format": "docsigma-model"}')
     for name, why in (("notes", "not a docsigma"), ("model", "but not an index")):
         with pytest.raises(InputError, match=why):
-            index.save(tmp_path / name)
+            index.save(tmp_path / name, overwrite=True)
     with pytest.raises(InputError, match="does not describe a docsigma index"):
         GaussianIndex.load(tmp_path / "model")
     with pytest.raises(InputError, match="there is no index folder"):
@@ -244,7 +246,7 @@ for n in (2000, 3000):
 print("ready", flush=True)
 while True:
     for index in indexes:
-        index.save(sys.argv[1])
+        index.save(sys.argv[1], overwrite=True)
 """
 
 

@@ -18,7 +18,7 @@ LABELS = (["weather"] * 3 + ["food"] * 3) * 8
 def parts():
     model = DocumentEmbedder(2, random_state=0).fit(TEXTS).model_
     counts = model.vocabulary_.count(TEXTS).counts
-    classifier = CountsClassifier.fit(model, counts, LABELS, kind="evidence")
+    classifier = CountsClassifier(model, "evidence").fit(counts, LABELS)
     index = DocumentIndex(classifier)
     index.add(TEXTS, labels=LABELS)
     index.index.calibrate()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from docsigma import DocumentEmbedder, TopicClassifier
 from docsigma.service.app import make_app
 from docsigma.service.engine import Engine
 from docsigma.service.settings import ServiceSettings
@@ -35,12 +36,26 @@ def test_embed_is_the_librarys(client, parts):
 
 def test_classify_is_the_librarys(client, parts):
     _, classifier, _ = parts
-    counts = classifier.model.vocabulary_.count(TEXT).counts
-    expected = np.exp(classifier.predict_log_proba(classifier.embed(counts), counts))
+    expected = classifier.predict_proba(classifier.count(TEXT).counts)
     found = client.post("/classify", json={"texts": TEXT}).json()["documents"]
     assert [d["label"] for d in found[:2]] == ["weather", "food"]
     values = [list(d["probabilities"].values()) for d in found]
     np.testing.assert_allclose(values, expected, atol=1e-6)
+
+
+def test_classify_counts_pairs_of_words():
+    pairs = ["red sun and blue sea", "blue sun and red sea", "sea and sun"]
+    # No two alike: equal texts are one of that weight, and then none can be held out.
+    names = ["kim", "lou", "max", "dan", "ola", "pam", "ron", "sue"]
+    texts = [f"{text} {name}" for name in names for text in pairs]
+    embedder = DocumentEmbedder(2, random_state=0).fit(texts)
+    topics = TopicClassifier(embedder).fit(texts, ["a", "b", "c"] * 8)
+    engine = Engine(embedder.model_, topics.classifier_)
+    found = [row["probabilities"]["a"] for row in engine.classify_now(texts[:3])]
+    expected = topics.predict_proba(texts[:3])[:, 0]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    # Only pairs of words tell the first two apart.
+    assert found[0] > 1.5 * found[1]
 
 
 def test_search_is_the_librarys(client, parts):

@@ -59,7 +59,7 @@ def synthetic_workspace(n_documents, n_components=10, seed=0):
     q = GaussianPosterior(mean, variance, prior=prior, n_tokens=n_tokens)
     texts = [some[row % 60] for row in range(n_documents)]
     ids = [str(row) for row in range(n_documents)]
-    return Workspace(model, q, ids, texts, None, title="synthetic")
+    return Workspace(model, q, ids, texts, title="synthetic")
 
 
 def measure(page, url, seconds=3.0):

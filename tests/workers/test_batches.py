@@ -65,6 +65,16 @@ def test_predictions_are_the_librarys(folder):
     assert found["predicted"].to_pylist() == list(known.predict(PLAIN))
 
 
+def test_pairs_of_words_are_counted_too(folder, tmp_path):
+    embedder = DocumentEmbedder.load(folder / "model")
+    clf = TopicClassifier(embedder).fit(PLAIN * 4, LABELS * 4)
+    assert clf.classifier_.pairs_ is not None
+    clf.save(tmp_path / "clf")
+    (found,) = ClassifyBatches(tmp_path / "clf").each(batches(TABLE, 6))
+    first = found[f"probability[{clf.classes_[0]}]"].to_numpy()
+    np.testing.assert_allclose(first, clf.predict_proba(PLAIN)[:, 0], rtol=1e-5)
+
+
 def test_a_file_becomes_a_file_of_its_name(folder, tmp_path):
     pq.write_table(TABLE, tmp_path / "part-7.parquet")
     (tmp_path / "out").mkdir()

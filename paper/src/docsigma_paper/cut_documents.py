@@ -108,9 +108,9 @@ def run(
         verbose=verbose,
     )
     model.fit(counted.counts)
-    q = model.posterior(counted.counts)
     classifiers = {
-        kind: CountsClassifier.fit(model, q, train_labels, kind=kind) for kind in KINDS
+        kind: CountsClassifier(model, kind).fit(counted.counts, train_labels)
+        for kind in KINDS
     }
     needed = start + max(lengths)
     long = [i for i, text in enumerate(test.texts) if len(text.split()) >= needed]
@@ -120,9 +120,10 @@ def run(
     results = []
     for n_words in lengths:
         counts = words.count_documents(cut(test, start, n_words)).counts
-        posterior = model.posterior(counts)
+        # All share the model.
+        embedded = classifiers[KINDS[0]].embed(counts)
         for kind, classifier in classifiers.items():
-            log_proba = classifier.predict_log_proba(posterior)
+            log_proba = classifier.predict_log_proba(embedded)
             seen = evaluate(log_proba, test_labels, classifier.classes_)
             accuracy, loss = seen["accuracy"], seen["cross_entropy"]
             results.append(Cut(n_words, kind, accuracy, loss, seen["ece"], len(test)))

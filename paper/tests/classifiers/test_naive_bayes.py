@@ -7,7 +7,7 @@ from scipy.special import log_softmax
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from docsigma.classifiers._labels import deal_folds
+from docsigma.classifiers._folds import deal_folds
 from docsigma.exceptions import InputError
 from docsigma.metrics.classification import cross_entropy
 from docsigma_paper.classifiers._word_selection import (

@@ -8,14 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from docsigma import TokenWeights
 from docsigma.corpora import load_corpus
 from docsigma_paper.classifiers.ulmfit.tokens import tokenize
 from docsigma_paper.reproduce import EXPERIMENTS, _systems, _ulmfit
 from docsigma_paper.reproduce._job import TaskName
 from docsigma_paper.reproduce._setting import Setting
-from docsigma_paper.reproduce.paper_values import NEWSGROUPS
-from docsigma_paper.topic_id import load_task
 
 RESULTS = Path(__file__).parents[3] / "results"
 # Said on the page: nobody has searched ULMFiT's rates for 20 Newsgroups.
@@ -63,16 +60,6 @@ def means(name):
     return {key: np.mean(pairs, axis=0) for key, pairs in found.items()}
 
 
-def test_tuning_on_training_documents_reaches_the_printed_figures():
-    found, task = means("topic-id-20newsgroups"), TaskName("20newsgroups")
-    for kind in ("LR", "GLC", "GLCU"):
-        accuracy, nats = found[task, "bayesian-smm-weighted-tuned", kind]
-        printed = NEWSGROUPS["Bayesian SMM", kind]
-        assert accuracy >= printed[0]
-        # GLC's own probabilities are poor, in print too.
-        assert nats <= printed[1] or kind == "GLC"
-
-
 def test_stopped_em_has_the_lower_cross_entropy_in_every_table():
     tables = 0
     for name in ("topic-id-20newsgroups", "topic-id-speech"):
@@ -86,23 +73,13 @@ def test_stopped_em_has_the_lower_cross_entropy_in_every_table():
     assert tables == 7
 
 
-def test_tuned_rows_have_what_the_best_of_the_kept_searches_chose():
+def test_tuned_rows_have_what_the_kept_searches_chose():
     searches = [json.loads(path.read_text()) for path in RESULTS.glob("tune-*.json")]
-    assert len(searches) >= 10
-    best = {}
-    for found in sorted(searches, key=lambda found: -found["value"]):
-        kind = TaskName.of(found).kind
-        key = kind, found["parameters"]["weights"], found["objective"]
-        best[key] = found["parameters"]
-    chosen = {
-        (*key, objective): parameters
-        for key, choice in _systems.TUNED.items()
-        for objective, parameters in choice.items()
-    }
-    assert chosen.keys() == best.keys()
-    for key, parameters in chosen.items():
-        for name, value in parameters.items():
-            assert value == pytest.approx(best[key][name], rel=1e-3), (key, name)
+    assert {found["corpus"] for found in searches} == {"20newsgroups"}
+    best = {found["objective"]: found["parameters"] for found in searches}
+    assert _systems.TUNED.keys() == best.keys()
+    for objective, parameters in _systems.TUNED.items():
+        assert parameters == pytest.approx(best[objective], rel=1e-3)
 
 
 @pytest.mark.release
@@ -142,13 +119,3 @@ def test_ulmfit_has_on_speech_what_the_kept_search_chose():
         TaskName("switchboard", (201, 400)): _ulmfit.CHOSEN["windows"],
     }
     assert {task: found[1] for task, found in best.items()} == chosen
-
-
-@pytest.mark.usefixtures("data_folder")
-def test_in_calls_most_tokens_weigh_little():
-    # As docs/reproduced.md says.
-    train = load_task("switchboard").train
-    weights = TokenWeights().fit(train).weights_
-    tokens = np.repeat(weights[train.indices], train.data.astype(int))
-    assert np.median(tokens) == pytest.approx(0.227, abs=1e-3)
-    assert weights.max() == pytest.approx(6.208, abs=1e-3)

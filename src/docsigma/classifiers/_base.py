@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -28,21 +29,24 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Predictions from scores whose softmax are the classes' probabilities."""
 
     classes_: NDArray[Any]
+    # What `fit` and the rest take: "documents", their "posterior", or their "means".
+    takes: ClassVar[str] = "means"
+    learns_from_unlabelled: ClassVar[bool] = False
+    # The fitted attributes that a saved classifier must hold.
+    _saved: ClassVar[tuple[str, ...]] = ()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the fitted arrays that a saved classifier must hold."""
+        return {name: np.asarray(getattr(self, name)) for name in self._saved}
+
+    def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Restore what :meth:`arrays` returned; `classes_` is set before."""
+        for name in self._saved:
+            setattr(self, name, arrays[name])
 
     @abstractmethod
     def _class_scores(self, X: Any) -> Floats:
         """Return the scores, documents x classes."""
-
-    def decision_function(self, X: Any) -> Floats:
-        """Return scores whose softmax is `predict_proba`, for `X` as `fit` takes it.
-
-        Documents x classes; of two classes, one number per document, the log odds of
-        the second class.
-        """
-        scores = self._class_scores(X)
-        if scores.shape[1] == 2:
-            return np.asarray(scores[:, 1] - scores[:, 0], dtype=np.float64)
-        return scores
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class per document, for `X` as `fit` takes it."""
@@ -64,7 +68,22 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return np.exp(self.predict_log_proba(X))
 
 
-class BaseGaussianClassifier(BaseClassifier):
+class BaseEmbeddingClassifier(BaseClassifier):
+    """A classifier of embeddings; one of counts, as naive Bayes, gives no scores."""
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return scores whose softmax is `predict_proba`, for `X` as `fit` takes it.
+
+        Documents x classes; of two classes, one number per document, the log odds of
+        the second class.
+        """
+        scores = self._class_scores(X)
+        if scores.shape[1] == 2:
+            return np.asarray(scores[:, 1] - scores[:, 0], dtype=np.float64)
+        return scores
+
+
+class BaseGaussianClassifier(BaseEmbeddingClassifier):
     r"""Gaussian classes with a shared covariance.
 
     A subclass defines the log density of a document, split into a part that
@@ -79,6 +98,14 @@ class BaseGaussianClassifier(BaseClassifier):
     }
     priors: Any
     regularization: float
+    _saved: ClassVar[tuple[str, ...]] = (
+        "means_",
+        "covariance_",
+        "precision_",
+        "class_weight_",
+        "class_prior_",
+        "log_prior_",
+    )
 
     @abstractmethod
     def _documents(self, X: Any) -> Any:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from docsigma._array_checks import Floats
+from docsigma.counts.texts import is_nothing
 from docsigma.exceptions import InputError
+
+_NO_ROWS: Any = np.zeros(0, dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -21,13 +24,16 @@ class TrainingLabels:
     """Labels of the documents that count, that is, whose weight is not zero.
 
     `classes` are sorted, `codes` are the kept documents' places in it, `weights` are
-    positive, and `kept` holds the rows of the kept documents.
+    positive, and `kept` holds the rows of the kept documents; `unlabelled` those of
+    documents that have a weight, and no label.
     """
 
     classes: NDArray[Any]
     codes: NDArray[np.intp]
     weights: Floats
     kept: NDArray[np.intp]
+    unlabelled: NDArray[np.intp] = field(default_factory=lambda: _NO_ROWS)
+    unlabelled_weights: Floats = field(default_factory=lambda: np.zeros(0))
 
     @property
     def class_weights(self) -> Floats:
@@ -46,11 +52,14 @@ class TrainingLabels:
     def check(
         cls, y: Any, n_documents: int, sample_weight: Any = None, min_classes: int = 2
     ) -> TrainingLabels:
-        """Check labels and weights and drop the documents of weight zero."""
-        y = _check_length(column_or_1d(y, warn=True), n_documents)
+        """Check labels, of which none may be missing, and weights.
+
+        Documents of weight zero are dropped.
+        """
+        y = _check_length(column_or_1d(label_array(y), warn=True), n_documents)
         if y.dtype == object:
             for row, label in enumerate(y):
-                if label is None or label != label:
+                if is_nothing(label):
                     raise InputError(f"`y` has no label in row {row}")
         with warnings.catch_warnings():
             # One label per class is nothing to warn of.
@@ -68,6 +77,143 @@ class TrainingLabels:
             )
         return cls(classes, codes.reshape(-1), weights[kept], kept)
 
+    @classmethod
+    def check_some(
+        cls,
+        y: Any,
+        n_documents: int,
+        sample_weight: Any = None,
+        *,
+        missing_label: Any = -1,
+    ) -> TrainingLabels:
+        """Check labels of which some may be missing, and weights."""
+        values = _check_length(column_or_1d(label_array(y), warn=True), n_documents)
+        weights = _check_sample_weight(
+            sample_weight, values, dtype=np.float64, ensure_non_negative=True
+        )
+        if values.dtype.kind == "f" and np.isinf(values).any():
+            row = int(np.flatnonzero(np.isinf(values))[0])
+            raise InputError(f"`y` contains infinity: {values[row]} in row {row}")
+        known = has_label(values, missing_label)
+        if not known.any():
+            raise InputError(
+                f"`y` has no label in any of {n_documents} rows: {missing_label}, "
+                "None, NaN, NA and blanks stand for documents without label"
+            )
+        rows = np.flatnonzero(known)
+        found = cls.check(_plain(values[rows]), len(rows), weights[rows])
+        rest = np.flatnonzero(~known & (weights > 0))
+        return cls(
+            found.classes,
+            found.codes,
+            found.weights,
+            rows[found.kept],
+            rest,
+            weights[rest],
+        )
+
+    def sampled(self, most: int) -> TrainingLabels:
+        """Return these labels with at most so many documents without, at random."""
+        if len(self.unlabelled) <= most:
+            return self
+        random = np.random.default_rng(0)
+        some = np.sort(random.permutation(len(self.unlabelled))[:most])
+        weights = self.unlabelled_weights[some]
+        return replace(
+            self, unlabelled=self.unlabelled[some], unlabelled_weights=weights
+        )
+
+    def merged(self, contents: NDArray[np.uint64]) -> TrainingLabels:
+        """Return equal documents as one of their total weight.
+
+        A copy of a document then counts as one of twice the weight, also where
+        documents are held out, and their order does not matter. `contents` are
+        :func:`fingerprints` of all documents.
+        """
+
+        def distinct(rows: NDArray[np.intp], codes: Any, weights: Floats) -> Any:
+            keys = np.stack([contents[rows], np.broadcast_to(codes, rows.shape)], 1)
+            _, first, number = np.unique(
+                keys.astype(np.uint64), axis=0, return_index=True, return_inverse=True
+            )
+            return first, np.bincount(number.reshape(-1), weights, len(first))
+
+        first, weights = distinct(self.kept, self.codes, self.weights)
+        rest, others = distinct(self.unlabelled, 0, self.unlabelled_weights)
+        return TrainingLabels(
+            self.classes,
+            self.codes[first],
+            weights,
+            self.kept[first],
+            self.unlabelled[rest],
+            others,
+        )
+
+    def column(self, rows: NDArray[np.intp]) -> NDArray[Any]:
+        """Return the labels of documents, None where there is none."""
+        found = np.full(rows.max() + 1, None, dtype=object)
+        kept = self.kept <= rows.max()
+        found[self.kept[kept]] = self.classes[self.codes[kept]]
+        return _plain(found[rows])
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """The rows that count: those with a label, and then the rest."""
+        return np.concatenate([self.kept, self.unlabelled])
+
+    def targets(self) -> tuple[Floats, Floats]:
+        """Return weights for `rows`: in the classes, and of those without label."""
+        n, rest = len(self.kept), len(self.unlabelled)
+        known = np.zeros((n + rest, len(self.classes)))
+        known[np.arange(n), self.codes] = self.weights
+        return known, np.concatenate([np.zeros(n), self.unlabelled_weights])
+
+
+def fingerprints(X: Any) -> NDArray[np.uint64]:
+    """Return a number for each row of a matrix, alike for equal rows."""
+    if hasattr(X, "indptr"):
+        bounds = list(zip(X.indptr[:-1], X.indptr[1:], strict=True))
+        rows = [X.indices[a:b].tobytes() + X.data[a:b].tobytes() for a, b in bounds]
+    else:
+        rows = [row.tobytes() for row in X]
+    digests = [hashlib.blake2b(row, digest_size=8).digest() for row in rows]
+    return np.frombuffer(b"".join(digests), dtype=np.uint64)
+
+
+def has_label(values: NDArray[Any], missing_label: Any = -1) -> NDArray[np.bool_]:
+    """Whether each document has a label: not None, NaN, NA, blank or `missing_label`.
+
+    Where no more than one other label is left, -1 is the other of two classes, as in
+    labels -1 and 1. The string "-1" is always a class.
+    """
+    if values.dtype.kind in "OUS":
+        known = np.array(
+            [
+                bool(v.strip()) if isinstance(v, (str, bytes)) else not is_nothing(v)
+                for v in values
+            ],
+            dtype=np.bool_,
+        )
+    else:
+        known = np.asarray(values == values)
+    if missing_label is None:
+        return known
+    pairs = zip(known, values, strict=True)
+    same = np.array([bool(k) and _is(v, missing_label) for k, v in pairs])
+    others = {v for v, k in zip(values.tolist(), known & ~same, strict=True) if k}
+    one_more = missing_label == -1 and len(others) == 1 and bool(known.all())
+    return known if one_more else known & ~same
+
+
+def _is(value: Any, label: Any) -> bool:
+    """Whether a value is the label, and of its kind: the string "-1" is not -1."""
+    return isinstance(value, str) == isinstance(label, str) and bool(value == label)
+
+
+def _plain(values: NDArray[Any]) -> NDArray[Any]:
+    """Return labels in their own type, where they stood among None or NaN."""
+    return np.array(values.tolist()) if values.dtype.kind == "O" else values
+
 
 def label_array(y: Any) -> NDArray[Any]:
     """Return labels as an array, in which None, NaN and numbers stay what they are.
@@ -78,14 +224,6 @@ def label_array(y: Any) -> NDArray[Any]:
         return np.asarray(y)
     alike = len({type(label) for label in y}) < 2
     return np.asarray(y) if alike else np.array(y, dtype=object)
-
-
-def is_nothing(value: Any) -> bool:
-    """Whether a value is None, NaN or pandas' NA."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # pandas' NA is neither equal to itself nor not.
-        return True
 
 
 def _check_length(y: NDArray[Any], n_documents: int) -> NDArray[Any]:
@@ -161,23 +299,3 @@ def extend_priors(
     else:
         added = np.full(n_new, 1.0 / n_classes)
     return np.concatenate([old * (1.0 - added.sum()), added])
-
-
-def deal_folds(
-    codes: NDArray[np.intp], n_folds: int, random_state: Any
-) -> NDArray[np.intp]:
-    """Return the fold of each document: stratified, the documents in a random order.
-
-    Classes with fewer documents than folds are missing in some of the folds.
-    """
-    folds = np.zeros(len(codes), dtype=np.intp)
-    # With more folds than the largest class has documents, some would be empty.
-    n_folds = min(n_folds, int(np.bincount(codes).max()))
-    if n_folds < 2:
-        return folds
-    split = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The least populated class")
-        for fold, (_, rows) in enumerate(split.split(codes, codes)):
-            folds[rows] = fold
-    return folds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,9 +12,6 @@ from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
 from docsigma._array_checks import Floats
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @dataclass(frozen=True)
@@ -32,12 +29,6 @@ class Features:
 
     def __getitem__(self, rows: Any) -> Features:
         return Features(self.words[rows], self.embedding[rows])
-
-    @classmethod
-    def concatenate(cls, parts: Sequence[Features]) -> Features:
-        """Join features, one set of documents after the other."""
-        words = sp.vstack([part.words for part in parts], format="csr")
-        return cls(words, np.concatenate([part.embedding for part in parts]))
 
 
 @dataclass(frozen=True)

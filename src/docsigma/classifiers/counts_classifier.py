@@ -1,82 +1,90 @@
-"""A model and a classifier on its embeddings, kept together."""
+"""The classifier of word counts: a model and a classifier on its embeddings."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
+from scipy import sparse
+from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from docsigma._array_checks import Floats, check_choice
-from docsigma.classifiers._hybrid_arrays import (
-    EVIDENCE,
-    pack_hybrid,
-    restore_hybrid,
-)
-from docsigma.classifiers._labels import TrainingLabels, label_array
-from docsigma.classifiers._semi_supervised_labels import SemiSupervisedLabels
-from docsigma.classifiers._turned_model import can_turn, within_class_axes
-from docsigma.classifiers._words import shorten
+from docsigma._base import HasDefaults
+from docsigma.classifiers._base import BaseClassifier
+from docsigma.classifiers._labels import TrainingLabels, fingerprints
+from docsigma.classifiers._pairs import pairs_of
 from docsigma.classifiers.conformal import PredictionSets
+from docsigma.classifiers.documents import EmbeddedDocuments
 from docsigma.classifiers.evidence import EvidenceClassifier
 from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
 from docsigma.classifiers.hybrid import HybridClassifier
 from docsigma.classifiers.logistic import CrossValidatedLogisticRegression
 from docsigma.classifiers.uncertain_gaussian import UncertainGaussianClassifier
 from docsigma.classifiers.uncertainty import Uncertainty, embedding_uncertainty
-from docsigma.counts import as_counts
+from docsigma.counts.memory import as_counts, estimator_counts
 from docsigma.exceptions import InputError
+from docsigma.models import BayesianSMM
 from docsigma.models.card import model_card
+from docsigma.models.components import known_words
 from docsigma.models.registry import restore_model
-from docsigma.models.turned import turn_model
+from docsigma.parts import under
 from docsigma.persistence import StoredModel, read_model, write_model
-from docsigma.posterior import GaussianPosterior
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from docsigma.classifiers.explanation import Explanation
+    from docsigma.counts import CountedDocuments, Vocabulary
     from docsigma.models._count_model import CountModel
 
 
-KINDS: dict[str, type] = {
+KINDS: dict[str, type[BaseClassifier]] = {
     "hybrid": HybridClassifier,
     "evidence": EvidenceClassifier,
     "glcu": UncertainGaussianClassifier,
     "glc": GaussianLinearClassifier,
     "lr": CrossValidatedLogisticRegression,
 }
-# What folders call it, since before TopicClassifier took texts.
 FOLDER_KIND = "TopicClassifier"
-_GAUSSIAN = EVIDENCE[:6]
-# Classifiers on Gaussians; the others take means.
-_ON_GAUSSIANS = ("evidence", "glcu")
-# Kinds that learn from documents without label too.
-SEMI_SUPERVISED = ("hybrid", "evidence")
-# Documents that say along which axes the model is turned, at the most; and labelled
-# ones per dimension at the least, below which its own axes are the better ones.
-_AXES_DOCUMENTS = 4000
-_AXES_LABELS = 5
 
 
-class CountsClassifier:
-    """A model of counts and a classifier on its embeddings, saved to one folder.
+class CountsClassifier(HasDefaults, BaseClassifier):
+    """Classifies word counts, with probabilities.
 
     :class:`~docsigma.text.topic_classifier.TopicClassifier` is the same on texts.
 
     Parameters
     ----------
-    model : BayesianSMM, SMM or NVDM
-        Turns counts into Gaussians or, as SMM does, into points.
-    classifier : fitted classifier
-        One of the `KINDS`, trained on the model's embeddings.
-    kind : {"hybrid", "evidence", "glcu", "glc", "lr"}
-        Its name in `KINDS`.
-    axes : ndarray of shape (n_components, n_components), optional
-        Axes along which the model is turned before it embeds, as columns: those in
-        which the within-class covariance is diagonal.
+    model : BayesianSMM, SMM or NVDM, default=None
+        Turns counts into Gaussians or, as SMM does, into points; it never sees the
+        labels. None means a :class:`~docsigma.BayesianSMM`. A fitted model is used
+        unchanged; any other is copied and fitted.
+    kind : {"hybrid", "evidence", "glcu", "glc", "lr"} or classifier, default="hybrid"
+        The classifier on words and embeddings, on embeddings by their likelihood, on
+        means and variances, or (``"glc"``, ``"lr"``) on means only. The first two learn
+        from documents without label too; the others leave them out.
+    missing_label : object, default=-1
+        The label that stands for none, besides None, NaN, NA and blanks. With None,
+        -1 is a class like any other; it is one anyway in labels of -1 and 1.
+    verbose : bool, default=False
+        Whether steps longer than two seconds show a progress bar.
+
+    Attributes
+    ----------
+    model_ : estimator
+        The fitted model.
+    classifier_ : classifier
+        The fitted classifier on its embeddings.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, in the order of the probabilities.
+    n_features_in_ : int
+        Words.
 
     Examples
     --------
@@ -84,156 +92,252 @@ class CountsClassifier:
     >>> corpus = load_corpus("synthetic")
     >>> labels = np.where(corpus.truth.train_embeddings[:, 0] > 0, "up", "down")
     >>> smm = BayesianSMM(5, max_iter=100, learning_rate=0.05, random_state=0)
-    >>> smm = smm.fit(corpus.train.counts)
-    >>> topics = CountsClassifier.fit(smm, corpus.train.counts, labels)
-    >>> q = topics.embed(corpus.test.counts)
-    >>> topics.predict_log_proba(q, corpus.test.counts).shape
+    >>> topics = CountsClassifier(smm).fit(corpus.train.counts, labels)
+    >>> topics.predict_proba(corpus.test.counts).shape
     (100, 2)
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "model": [BaseEstimator, None],
+        "kind": [str, BaseEstimator],
+        "missing_label": "no_validation",
+        "verbose": ["boolean"],
+    }
+
+    _defaults: ClassVar[dict[str, type[BaseEstimator]]] = {"model": BayesianSMM}
+
+    model_: CountModel
+    classifier_: Any
+
     def __init__(
         self,
-        model: CountModel,
-        classifier: Any,
-        kind: str,
-        axes: Floats | None = None,
+        model: Any = None,
+        kind: Any = "hybrid",
+        *,
+        missing_label: Any = -1,
+        verbose: bool = False,
     ) -> None:
         self.model = model
-        self.classifier = classifier
         self.kind = kind
-        self.axes = axes
-        self._embedding = model if axes is None else turn_model(model, axes)
-        self._calibration: PredictionSets | None = None
+        self.missing_label = missing_label
+        self.verbose = verbose
 
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Labels, in the order of the probabilities."""
-        return np.asarray(self.classifier.classes_)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        # Embeddings know shares of words and no lengths: of the two features of
+        # scikit-learn's check one is left, as for its own MultinomialNB.
+        tags.classifier_tags.poor_score = True
+        return tags
 
-    @classmethod
+    @_fit_context(prefer_skip_nested_validation=False)
     def fit(
-        cls,
-        model: CountModel,
-        counts: Any,
-        labels: Sequence[str | None] | NDArray[Any],
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
         *,
-        kind: str = "hybrid",
         groups: Any = None,
         times: Any = None,
+        pairs: Vocabulary | None = None,
     ) -> Self:
-        """Embed documents by a fitted model and train a classifier on them.
+        """Embed documents and learn classes from them, some of which have a label.
 
         Parameters
         ----------
-        model : BayesianSMM, SMM or NVDM
-            Fitted; it never sees the labels.
-        counts : sparse matrix of shape (n_documents, n_features)
-            Word counts; or, except for the hybrid, a GaussianPosterior, what the model
-            returned for them.
-        labels : sequence of str
-            One per document; for ``"hybrid"`` and ``"evidence"`` -1 or None where there
-            is none.
-        kind : {"hybrid", "evidence", "glcu", "glc", "lr"}
-            Which classifier; ``"evidence"`` and ``"glcu"`` need a model that infers
-            Gaussians. From counts, ``"hybrid"`` and ``"evidence"`` turn the model into
-            axes in which the within-class covariance is diagonal, if labels are enough
-            to tell, and are fast; from a posterior ``"evidence"`` uses the full
-            covariance.
+        X : matrix or Counts of shape (n_documents, n_words)
+            Word counts; counts of `pairs`, if any, come after the words that the model
+            knows.
+        y : array-like of shape (n_documents,)
+            Labels; `missing_label`, None, NaN, NA or a blank where there is none.
+        sample_weight : array-like of shape (n_documents,), optional
+            Weights of the documents in the classifier: one of weight 2 counts as two
+            copies, one of weight 0 is left out. A model that is still to be fitted
+            sees each document of counts in memory once, those of weight 0 not at all.
         groups, times : array-like of shape (n_documents,), optional
             What cross-validation keeps apart, as for the `fit` of the hybrid; groups
             for ``"evidence"`` too.
+        pairs : Vocabulary, optional
+            Pairs of words, which only the hybrid looks at.
         """
-        check_choice("kind", kind, KINDS)
-        if kind in _ON_GAUSSIANS and model.gives_points:
+        classifier = self._unfitted_classifier()
+        given = {"groups": groups, "times": times}
+        options = {name: value for name, value in given.items() if value is not None}
+        _check_options(classifier, options)
+        counts = estimator_counts(self, X, reset=True)
+        if counts.shape[1] < 2:
+            raise InputError("`X` has n_features = 1: documents of one word are alike")
+        if y is None:
             raise InputError(
-                f"the classifier {kind} needs Gaussians, and {type(model).__name__} "
-                "gives points: use glc or lr"
+                f"{type(self).__name__} requires y to be passed, but the target y is "
+                "None: it needs labels"
             )
-        if kind not in SEMI_SUPERVISED and groups is not None:
-            raise InputError(f"`groups` are for hybrid and evidence, not for {kind}")
-        if kind != "hybrid" and times is not None:
-            raise InputError(f"`times` are for the hybrid, not for {kind}")
-        given = isinstance(counts, GaussianPosterior)
-        if kind == "hybrid" and given:
-            raise InputError("the hybrid needs counts, and got a GaussianPosterior")
-        labels = label_array(labels)
-        axes = None
-        if kind in SEMI_SUPERVISED and not given and can_turn(model):
-            axes = _axes(model, counts, labels)
-        classifier = KINDS[kind]()
-        if kind == "evidence" and axes is not None:
-            classifier.set_params(covariance="diagonal")
-        topics = cls(model, classifier, kind, axes)
-        embedded = counts if given else topics.embed(counts)
-        features = topics._features(embedded, counts)
-        if kind == "hybrid":
-            short = shorten(as_counts(counts)[:])
-            options = {"groups": groups, "times": times}
-            options["shortened"] = short, topics.embed(short)
-            classifier.fit(features, labels, **options)
-        elif kind == "evidence":
-            classifier.fit(features, labels, groups=groups)
+        n_documents = len(counts)
+        labels = TrainingLabels.check_some(
+            y, n_documents, sample_weight, missing_label=self.missing_label
+        )
+        if not options:
+            contents = [fingerprints(block) for block in counts.iter_blocks()]
+            labels = labels.merged(np.concatenate(contents))
+        on_disk = not counts.in_memory
+        own = counts if on_disk else as_counts(counts[labels.rows])
+        self.model_ = self._fitted_model(own)
+        self.pairs_ = pairs
+        if self.model_.gives_points and classifier.takes == "posterior":
+            raise InputError(
+                f"the classifier {self._kind_name} needs Gaussians, and "
+                f"{type(self.model_).__name__} gives points: use glc or lr"
+            )
+        rows = labels.rows if classifier.learns_from_unlabelled else labels.kept
+        if on_disk and len(rows) == n_documents:
+            rows = np.arange(n_documents)
         else:
-            classifier.fit(features, labels)
-        return topics
+            counts = as_counts(counts[rows])
+        weights = np.zeros(n_documents)
+        weights[labels.kept] = labels.weights
+        weights[labels.unlabelled] = labels.unlabelled_weights
+        documents = self.embed(counts)
+        for name, column in options.items():
+            options[name] = np.asarray(column)[rows]
+        if classifier.learns_from_unlabelled:
+            classifier.set_params(missing_label=None)
+        self.classifier_ = classifier.fit(
+            self._input(documents),
+            labels.column(rows),
+            weights[rows],
+            **options,
+        )
+        self._calibration: PredictionSets | None = None
+        return self
 
-    def embed(self, counts: Any) -> GaussianPosterior | NDArray[Any]:
-        """Return the embeddings of documents: Gaussians, or points if it has those."""
-        if self.model.gives_points:
-            return self.model.transform(counts)
-        return self._embedding.posterior(counts)
+    def _unfitted_classifier(self) -> Any:
+        if isinstance(self.kind, BaseEstimator):
+            return clone(self.kind)
+        check_choice("kind", self.kind, KINDS)
+        found: Any = KINDS[self.kind]()
+        own = set(found.get_params(deep=False))
+        settings = {
+            "device": getattr(self.model, "device", "auto"),
+            "verbose": self.verbose,
+        }
+        return found.set_params(**{k: v for k, v in settings.items() if k in own})
 
-    def predict_log_proba(
-        self, posterior: GaussianPosterior | NDArray[Any], counts: Any = None
-    ) -> Floats:
-        """Return log probabilities of the classes for what :meth:`embed` returned.
+    def _fitted_model(self, counts: Any) -> CountModel:
+        model: Any = BayesianSMM() if self.model is None else self.model
+        if isinstance(model, FrozenEstimator):
+            model = model.estimator
+        try:
+            check_is_fitted(model)
+        except NotFittedError:
+            model = clone(model).fit(counts)
+        found: CountModel = model
+        return found
 
-        The hybrid needs the `counts` of the same documents as well.
-        """
-        features = self._features(posterior, counts)
-        return np.asarray(self.classifier.predict_log_proba(features))
+    @property
+    def _kind_name(self) -> str:
+        return self.kind if isinstance(self.kind, str) else type(self.kind).__name__
 
-    def predict(self, counts: Any, *, reject: float = 0.0) -> NDArray[Any]:
+    @property
+    def classes_(self) -> NDArray[Any]:  # type: ignore[override]
+        """Labels, in the order of the probabilities."""
+        check_is_fitted(self)
+        return np.asarray(self.classifier_.classes_)
+
+    def embed(self, X: Any) -> EmbeddedDocuments:
+        """Return the documents with their embeddings, which all methods take too."""
+        check_is_fitted(self, "model_")
+        # Documents may come without the counts of their pairs.
+        model: Any = self.model_
+        alone = getattr(X, "shape", (0, 0))[-1] == model.n_features_in_
+        return self._embed(estimator_counts(model if alone else self, X, reset=False))
+
+    def count(self, texts: Iterable[object]) -> CountedDocuments:
+        """Count the words of texts, and the pairs after them."""
+        check_is_fitted(self)
+        known = list(texts)
+        counted = known_words(self.model_).count(known)
+        return replace(counted, counts=self.with_pairs(counted.counts, known))
+
+    def with_pairs(
+        self, counts: sparse.csr_matrix, texts: Sequence[object] | None
+    ) -> sparse.csr_matrix:
+        """Return word counts with those of the texts' pairs after them."""
+        if self.pairs_ is None or texts is None:
+            return counts
+        both = [counts, self.pairs_.count(texts).counts]
+        wide: sparse.csr_matrix = sparse.hstack(both, format="csr")
+        return wide
+
+    def _embed(self, counts: Any) -> EmbeddedDocuments:
+        """Embed documents, the counts of whose pairs may come after the words."""
+        counts = as_counts(counts)
+        matrix, n_words = counts[:], self.model_.n_features_in_
+        pairs = matrix[:, n_words:]
+        n_pairs = self.n_features_in_ - n_words
+        if pairs.shape[1] != n_pairs:
+            pairs = sparse.csr_matrix((matrix.shape[0], n_pairs))
+        if matrix.shape[1] > n_words:
+            matrix = matrix[:, :n_words]
+            counts = as_counts(matrix)
+        points = self.model_.gives_points
+        embed = self.model_.transform if points else self.model_.posterior
+        return EmbeddedDocuments(matrix, embed(counts), pairs)
+
+    def _documents(self, X: Any) -> EmbeddedDocuments:
+        check_is_fitted(self)
+        return X if isinstance(X, EmbeddedDocuments) else self.embed(X)
+
+    def _input(self, documents: EmbeddedDocuments) -> Any:
+        """Return what the classifier takes."""
+        if self._takes == "documents":
+            return documents
+        return documents.means if self._takes == "means" else documents.posterior
+
+    @property
+    def _takes(self) -> str:
+        found = getattr(self, "classifier_", None)
+        if found is None:
+            found = self._unfitted_classifier()
+        return str(found.takes)
+
+    def _class_scores(self, X: Any) -> Floats:
+        documents = self._documents(X)
+        scores = self.classifier_._class_scores(self._input(documents))
+        return np.asarray(scores, dtype=np.float64)
+
+    def predict(self, X: Any, *, reject: float = 0.0) -> NDArray[Any]:
         """Return the label of each document, None where it is not probable enough.
 
         Parameters
         ----------
-        counts : sparse matrix of shape (n_documents, n_features)
+        X : matrix of shape (n_documents, n_words) or EmbeddedDocuments
             Word counts.
         reject : float
             Least probability of a label;
             :meth:`~docsigma.classifiers.conformal.PredictionSets.reject_threshold` of
             `calibration` chooses one by risk or coverage.
         """
-        log_proba = self.predict_log_proba(self.embed(counts), counts)
-        winners = self.classes_[log_proba.argmax(axis=1)]
-        labels: NDArray[Any] = winners.astype(object)
-        labels[np.exp(log_proba.max(axis=1)) < reject] = None
-        return labels
+        return chosen_labels(self.predict_log_proba(X), self.classes_, reject)
 
-    def predict_uncertainty(
-        self, posterior: GaussianPosterior | NDArray[Any], counts: Any = None
-    ) -> Uncertainty:
-        """Return entropy, its epistemic part and typicality; as `predict_log_proba`.
+    def predict_uncertainty(self, X: Any) -> Uncertainty:
+        """Return entropy, its epistemic part and typicality of each document.
 
         Of a document without known words all of the entropy is epistemic.
         """
-        features = self._features(posterior, counts)
-        if self.kind == "hybrid":
-            found: Uncertainty = self.classifier.predict_uncertainty(features)
-        elif self.kind == "evidence" or not isinstance(posterior, GaussianPosterior):
-            found = embedding_uncertainty(self.classifier, features)
+        documents = self._documents(X)
+        given = self._input(documents)
+        found: Uncertainty
+        if hasattr(self.classifier_, "predict_uncertainty"):
+            found = self.classifier_.predict_uncertainty(given)
         else:
-            found = embedding_uncertainty(self.classifier, features, posterior)
-        all_of_it = np.where(_silent(posterior), found.entropy, found.epistemic)
-        return replace(found, epistemic=all_of_it)
+            found = embedding_uncertainty(self.classifier_, given, documents.posterior)
+        silent = documents.n_tokens == 0
+        return replace(
+            found, epistemic=np.where(silent, found.entropy, found.epistemic)
+        )
 
-    def predict_sets(
-        self,
-        posterior: GaussianPosterior | NDArray[Any],
-        counts: Any = None,
-        coverage: float = 0.9,
-    ) -> NDArray[np.bool_]:
+    def predict_sets(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
         """Return which labels may be right, documents x classes.
 
         The true one is among them for the share `coverage` of documents like those of
@@ -242,27 +346,29 @@ class CountsClassifier:
         """
         if not len(self.calibration):
             raise InputError(
-                f"this classifier ({self.kind}) has no prediction sets: `calibrate` it "
-                "on labelled documents that it was not trained on"
+                f"this classifier ({self._kind_name}) has no prediction sets: "
+                "`calibrate` it on labelled documents that it was not trained on"
             )
-        proba = np.exp(self.predict_log_proba(posterior, counts))
-        chosen = self.calibration.contains(proba, coverage)
-        return np.asarray(chosen | _silent(posterior)[:, None])
+        documents = self._documents(X)
+        chosen = self.calibration.contains(self.predict_proba(documents), coverage)
+        return np.asarray(chosen | (documents.n_tokens == 0)[:, None])
 
-    def explain(self, counts: Any) -> list[Explanation]:
+    def explain(self, X: Any) -> list[Explanation]:
         """Return which words, and how much of the embedding, spoke for each label.
 
         For the hybrid only.
         """
-        if self.kind != "hybrid":
+        check_is_fitted(self)
+        if not hasattr(self.classifier_, "explain"):
             raise InputError(
-                f"only the hybrid explains itself, and this is {self.kind}"
+                f"only the hybrid explains itself, and this is {self._kind_name}"
             )
-        words = self.model.vocabulary_
-        names = None if words is None else words.words
-        pair = self._features(self.embed(counts), counts)
-        explained: list[Explanation] = self.classifier.explain(pair, names)
-        return explained
+        words = self.model_.vocabulary_
+        names = None if words is None else list(words.words)
+        if names is not None and self.pairs_ is not None:
+            names += self.pairs_.words
+        found: list[Explanation] = self.classifier_.explain(self._documents(X), names)
+        return found
 
     @property
     def calibration(self) -> PredictionSets:
@@ -270,166 +376,107 @@ class CountsClassifier:
 
         They have no document (their length is 0) where there were none to hold out.
         """
+        check_is_fitted(self)
         if self._calibration is not None:
             return self._calibration
-        if self.kind == "hybrid":
-            found: PredictionSets = self.classifier.calibration_
-            return found
-        return PredictionSets(*(np.zeros(0) for _ in range(3)))
+        empty = PredictionSets(*(np.zeros(0) for _ in range(3)))
+        found: PredictionSets = getattr(self.classifier_, "calibration_", empty)
+        return found
 
-    def calibrate(self, counts: Any, labels: Any) -> Self:
+    def calibrate(self, X: Any, y: Any) -> Self:
         """Learn prediction sets from labelled documents that were not trained on."""
-        counts = as_counts(counts)
-        log_proba = self.predict_log_proba(self.embed(counts), counts)
+        documents = self._documents(X)
         self._calibration = PredictionSets.calibrate(
-            np.exp(log_proba), labels, classes=self.classes_, n_tokens=counts.n_tokens
+            self.predict_proba(documents),
+            y,
+            classes=self.classes_,
+            n_tokens=documents.n_tokens,
         )
         return self
 
-    def _features(
-        self, embedded: GaussianPosterior | NDArray[Any], counts: Any = None
-    ) -> Any:
-        """Return what the classifier takes: Gaussians, their means, or with counts."""
-        if self.kind == "hybrid":
-            if counts is None:
-                raise InputError("the hybrid needs the documents' `counts` as well")
-            return counts, embedded
-        if self.kind in _ON_GAUSSIANS or not isinstance(embedded, GaussianPosterior):
-            return embedded
-        return embedded.mean
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write model and classifier to one folder: safetensors and JSON.
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write model and classifier to one folder: safetensors and JSON."""
-        embedding = self.model._pack()
+        A folder that exists is refused unless `overwrite` says otherwise.
+        """
+        check_is_fitted(self)
+        embedding, classifier = self.model_._pack(), self.classifier_
+        kinds = {cls: name for name, cls in KINDS.items()}
+        if type(classifier) not in kinds:
+            raise InputError(
+                f"a {type(classifier).__name__} cannot be saved: "
+                f"only {', '.join(KINDS)} can"
+            )
         arrays = {f"embedding.{k}": v for k, v in embedding.arrays.items()}
-        arrays |= {f"classifier.{k}": v for k, v in self._arrays().items()}
-        if self.axes is not None:
-            arrays["axes"] = self.axes
+        arrays |= {f"classifier.{k}": v for k, v in classifier.arrays().items()}
         if self._calibration is not None:
             arrays["calibration"] = self._calibration.to_array()
         config = {
             "classifier": {
-                "kind": self.kind,
+                "kind": kinds[type(classifier)],
                 "classes": self.classes_.tolist(),
-                "parameters": _plain(self.classifier.get_params(deep=False)),
-                "n_features_in_": int(self.classifier.n_features_in_),
+                "parameters": _plain(classifier.get_params(deep=False)),
+                "missing_label": _plain({"": self.missing_label})[""],
+                "n_features_in_": int(classifier.n_features_in_),
             },
+            "pairs": None if self.pairs_ is None else list(self.pairs_.words),
             "embedding": {"kind": embedding.kind, **embedding.config},
         }
         stored = StoredModel(FOLDER_KIND, config, arrays, embedding.vocabulary)
-        write_model(folder, stored, model_card(self.model, self.classes_.tolist()))
-
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        c = self.classifier
-        if self.kind == "hybrid":
-            return pack_hybrid(c)
-        if self.kind != "lr":
-            return {name: np.asarray(getattr(c, name)) for name in _fitted(self.kind)}
-        return {
-            "coef_": c.estimator_.coef_,
-            "intercept_": c.estimator_.intercept_,
-            "centre": c._centre,
-            "scale": np.array([c._scale]),
-        }
+        card = model_card(self.model_, self.classes_.tolist())
+        write_model(folder, stored, card, overwrite=overwrite)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read what :meth:`save` wrote; no code is run."""
         stored = read_model(folder, FOLDER_KIND)
         try:
-            about = _with_current_names(stored.config["classifier"])
-            embedding = stored.config["embedding"]
-            arrays = _named(stored.arrays, "embedding.")
-            kind, words = embedding["kind"], stored.vocabulary
-            stored_model = StoredModel(kind, embedding, arrays, words)
-            classifier = KINDS[about["kind"]](**about["parameters"])
+            about, embedding = stored.config["classifier"], stored.config["embedding"]
+            arrays, words = under("embedding.", stored.arrays), stored.vocabulary
+            classifier: Any = KINDS[about["kind"]](**about["parameters"])
             classifier.classes_ = np.asarray(about["classes"])
             classifier.n_features_in_ = about["n_features_in_"]
-            own = _named(stored.arrays, "classifier.")
-            if about["kind"] == "lr":
-                _restore_logistic(classifier, own)
-            elif about["kind"] == "hybrid":
-                restore_hybrid(classifier, own)
-            else:
-                for name in _fitted(about["kind"]):
-                    setattr(classifier, name, own[name])
+            classifier.set_arrays(under("classifier.", stored.arrays))
+            stored_model = StoredModel(embedding["kind"], embedding, arrays, words)
+            missing_label = about["missing_label"]
         except (KeyError, TypeError) as error:
             raise InputError(f"{folder}/config.json is damaged: {error}") from error
         model = restore_model(stored_model, folder)
-        topics = cls(model, classifier, about["kind"], stored.arrays.get("axes"))
+        topics = cls(model, about["kind"], missing_label=missing_label)
+        topics.model_, topics.classifier_ = model, classifier
+        found = stored.config["pairs"]
+        topics.pairs_ = found and pairs_of(known_words(model), found)
+        topics.n_features_in_ = model.n_features_in_ + len(found or ())
+        topics._calibration = None
         if "calibration" in stored.arrays:
             topics._calibration = PredictionSets(*stored.arrays["calibration"])
         return topics
 
 
-def _fitted(kind: str) -> tuple[str, ...]:
-    """Return the names of a Gaussian classifier's fitted arrays."""
-    return EVIDENCE if kind == "evidence" else _GAUSSIAN
+def chosen_labels(
+    log_proba: Floats, classes: NDArray[Any], reject: float
+) -> NDArray[Any]:
+    """Return the most probable labels, None where they are not probable enough."""
+    winners: NDArray[Any] = classes[log_proba.argmax(axis=1)]
+    if reject <= 0:
+        return winners
+    winners = winners.astype(object)
+    winners[np.exp(log_proba.max(axis=1)) < reject] = None
+    return winners
 
 
-def _axes(model: CountModel, counts: Any, labels: Any) -> Floats | None:
-    """Return the within-class axes of a model's embeddings, from some documents.
-
-    None if too few of them have labels.
-    """
-    y = label_array(labels)
-    found = SemiSupervisedLabels.check(y, counts.shape[0])
-    rows = found.labels.kept
-    if len(rows) < _AXES_LABELS * model.n_components:
-        return None
-    if len(rows) > _AXES_DOCUMENTS:
-        chosen = np.random.default_rng(0).permutation(len(rows))[:_AXES_DOCUMENTS]
-        rows = np.sort(rows[chosen])
-    some = TrainingLabels.check(y[rows], len(rows), min_classes=1)
-    means = model.posterior(counts[rows]).mean
-    return within_class_axes(means, some, np.ones(len(rows)))
-
-
-def _with_current_names(about: dict[str, Any]) -> dict[str, Any]:
-    """Describe a classifier that an earlier version wrote as `save` does now."""
-    if about["kind"] != "glcu":
-        return about
-    parameters = dict(about["parameters"])
-    uncertainty = parameters.pop("uncertainty", None)
-    if uncertainty == "columns":
-        # It counted the variances of posteriors among its columns.
-        parameters["layout"] = "mean"
-        n_components = about["n_features_in_"] // 2
-        return {**about, "parameters": parameters, "n_features_in_": n_components}
-    if uncertainty == "none":
-        # It took only the means of posteriors, and so was GLC.
-        kept = {name: parameters[name] for name in ("priors", "regularization")}
-        return {**about, "kind": "glc", "parameters": kept}
-    return about
-
-
-def _named(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays whose names have the prefix, without it."""
-    return {
-        name.removeprefix(prefix): array
-        for name, array in arrays.items()
-        if name.startswith(prefix)
-    }
-
-
-def _restore_logistic(classifier: Any, arrays: dict[str, NDArray[Any]]) -> None:
-    classifier._centre = arrays["centre"]
-    classifier._scale = float(arrays["scale"][0])
-    inner = LogisticRegression()
-    inner.coef_, inner.intercept_ = arrays["coef_"], arrays["intercept_"]
-    inner.classes_ = np.arange(len(classifier.classes_))
-    inner.n_features_in_ = inner.coef_.shape[1]
-    classifier.estimator_ = inner
+def _check_options(classifier: Any, options: dict[str, Any]) -> None:
+    """Refuse `groups` and `times` for classifiers that do not take them."""
+    name = type(classifier).__name__
+    if "groups" in options and not classifier.learns_from_unlabelled:
+        raise InputError(f"`groups` are for hybrid and evidence, not for {name}")
+    if "times" in options and classifier.takes != "documents":
+        raise InputError(f"`times` are for the hybrid, not for {name}")
 
 
 def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
     return {
         name: value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
         for name, value in parameters.items()
+        if name != "verbose"
     }
-
-
-def _silent(posterior: GaussianPosterior | NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which documents are known to have no known word."""
-    tokens = getattr(posterior, "n_tokens", None)
-    return np.zeros(len(posterior), dtype=bool) if tokens is None else tokens == 0

@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.special import log_softmax
 from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from docsigma._array_checks import Floats
 from docsigma._devices import choose_device
 from docsigma.classifiers._base import BaseGaussianClassifier
-from docsigma.classifiers._class_gaussians import ClassPrior, fit_classes
+from docsigma.classifiers._believed_classes import BelievedClasses
+from docsigma.classifiers._class_gaussians import ClassGaussians
 from docsigma.classifiers._covariance import invert
-from docsigma.classifiers._evidence_choices import EvidenceChoices
-from docsigma.classifiers._full_classes import FullClasses, refine_classes
-from docsigma.classifiers._labels import TrainingLabels, resolve_priors
-from docsigma.classifiers._likelihood_factors import LikelihoodFactors
-from docsigma.classifiers._marginal_factors import MarginalFactors, blocks
-from docsigma.classifiers._same_topic import centred_marginals, pairwise_log_ratio
-from docsigma.classifiers._semi_supervised_labels import SemiSupervisedLabels
-from docsigma.classifiers._splits import check_column
-from docsigma.classifiers._tempering import Tempering, given_tempering
-from docsigma.classifiers._turned_model import within_class_axes
+from docsigma.classifiers._factors import Information
+from docsigma.classifiers._folds import (
+    Split,
+    check_column,
+    make_splits,
+    trained_on,
+)
+from docsigma.classifiers._labels import TrainingLabels, fingerprints, resolve_priors
+from docsigma.classifiers._pool import Pool
+from docsigma.classifiers.settings import MOST_UNLABELLED, N_FOLDS
 from docsigma.exceptions import InputError
+from docsigma.parts import under
 from docsigma.posterior import GaussianPosterior, GaussianPrior
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from docsigma.classifiers._factors import Factors
 
 
 class EvidenceClassifier(BaseGaussianClassifier):
@@ -43,8 +48,9 @@ class EvidenceClassifier(BaseGaussianClassifier):
     and a mean near zero is no evidence for a class that lies there. So the prior is
     divided out of the posterior :math:`N(\nu, \Gamma^{-1})`; what is left is the
     likelihood :math:`\exp(h^T w - \tfrac12 w^T P w)` of the embedding, with
-    :math:`P = \Gamma - \Lambda` and :math:`h = \Gamma\nu - \Lambda m_0`. Under a class
-    :math:`N(\mu_\ell, \Sigma)` the document has, up to a constant,
+    :math:`P = \Gamma - \Lambda = c\,G`: all documents share the shape G, and differ in
+    the size c. Under a class :math:`N(\mu_\ell, \Sigma)` the document has, up to a
+    constant,
 
     .. math::
 
@@ -52,41 +58,35 @@ class EvidenceClassifier(BaseGaussianClassifier):
         - \tfrac12 \mu_\ell^T \tilde P \mu_\ell, \quad
         \tilde h = (I + P\Sigma)^{-1} h, \quad \tilde P = (I + P\Sigma)^{-1} P.
 
-    A document without known words has :math:`P = h = 0` and gets the class priors.
-    Words of one document are no independent evidence: both are multiplied by
-    :math:`\kappa(N) = k_0 / (1 + N/\alpha)`, chosen on held-out training documents
-    and thinned copies of them.
+    A document without known words has :math:`P = h = 0` and gets the class priors. EM
+    learns means and covariance; what makes the classes too sure is mended after it, by
+    a temperature that depends on the size, fitted on held-out documents.
 
-    Documents without label (-1, None or NaN in `y`) take part in the same EM: they get
-    the probabilities of the classes for a label. Class priors stay those of the labels.
+    Documents without label take part in EM: they get the probabilities of the classes
+    for a label. Class priors stay those of the labels.
 
     Parameters
     ----------
-    covariance : {"full", "diagonal"}
-        The shared covariance. ``"diagonal"`` costs K operations per document and
-        class where ``"full"`` costs :math:`K^3` per document, and is as good in axes
-        in which the within-class covariance is diagonal:
-        :class:`CountsClassifier` turns its model into those.
-    tempering : "auto" or (float, float)
-        :math:`k_0` and :math:`\alpha`, or ``"auto"``: chosen by cross-validation.
+    layout : {"mean", "mean_variance"}
+        What the columns of an array hold, as for
+        :class:`UncertainGaussianClassifier`: means that are known exactly, or means
+        and then variances. A posterior has its uncertainty whatever the layout.
+    temperature : bool
+        Whether held-out documents choose a temperature. There are none where no class
+        has two labels.
     unlabelled_weight : "auto" or float
-        What a document without label counts, relative to one with; ``"auto"``: chosen
-        by cross-validation on the labelled ones. If classes have fewer than three
-        labels on average, it is 1 where half of these documents tell as many nats about
-        their embeddings as the choice between the classes takes, else 0. At 1 the
-        predicted probabilities are mixed with the class priors too, as nothing says how
-        far classes follow the words.
+        What a document without label counts, relative to one with; ``"auto"``: 1 or 0,
+        by cross-validation on the labelled ones, and 1 where none can be held out.
+    missing_label : object
+        The label that stands for none, besides None, NaN, NA and blanks. With None,
+        -1 is a class like any other; it is one anyway in labels of -1 and 1.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or None
         Class priors, as for :class:`GaussianLinearClassifier`.
     prior_precision : float
-        Of the prior :math:`N(0, I/\lambda)` of documents given as an array; a posterior
-        carries its own prior.
-    tol : float
-        EM ends when the objective gains less per document, in nats.
-    max_iter : int
-        Largest number of steps.
+        Of the prior :math:`N(0, I/\lambda)` of documents given as means and variances;
+        a posterior carries its own prior.
     random_state : int
-        Deals folds and thins copies.
+        Deals the folds.
     device : str
         ``"cpu"``, ``"cuda"``, any torch device with float64, or ``"auto"``: the GPU
         if there is one.
@@ -101,68 +101,56 @@ class EvidenceClassifier(BaseGaussianClassifier):
         Within-class covariance :math:`\Sigma`, and its inverse.
     centre_, between_covariance_ : ndarrays
         Mean and covariance of the Gaussian that class means come from.
-    tempering_ : tuple of two floats
-        :math:`k_0` and :math:`\alpha`.
+    temperature_ : Pool
+        By size.
     unlabelled_weight_ : float
-    smoothing_ : float
-        Share of the class priors in the predicted probabilities; 0 where labels are
-        enough to choose by.
-    objective_history_ : ndarray
-        The objective of EM per document before each step; it never falls.
-    n_iter_ : int
-        Steps of EM.
-    converged_ : bool
-        Whether the gain fell below `tol`.
     n_features_in_ : int
-        Columns that an array needs: means, and as many variances.
+        Columns that an array needs.
 
     Examples
     --------
     >>> from docsigma import GaussianPosterior, GaussianPrior
     >>> prior = GaussianPrior.isotropic(1.0, n_components=1)
     >>> q = GaussianPosterior([[-1.2], [-0.8], [0.8], [1.2]], [[0.1]] * 4, prior=prior)
-    >>> clf = EvidenceClassifier(tempering=(1, 100)).fit(q, ["no", "no", "yes", "yes"])
-    >>> clf.predict_proba(GaussianPosterior([[0.5], [0.0]], [[0.5], [1.0]], prior=prior)
-    ...     ).round(1)
-    array([[0.1, 0.9],
-           [0.5, 0.5]])
+    >>> clf = EvidenceClassifier().fit(q, ["no", "no", "yes", "yes"])
+    >>> clf.predict(GaussianPosterior([[0.5], [-0.5]], [[0.5], [0.9]], prior=prior))
+    array(['yes', 'no'], dtype='<U3')
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "priors": BaseGaussianClassifier._parameter_constraints["priors"],
-        "covariance": [StrOptions({"full", "diagonal"})],
-        "tempering": [StrOptions({"auto"}), tuple, list],
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "layout": [StrOptions({"mean", "mean_variance"})],
+        "temperature": ["boolean"],
         "unlabelled_weight": [
             StrOptions({"auto"}),
             Interval(Real, 0, None, closed="left"),
         ],
+        "missing_label": "no_validation",
+        "priors": BaseGaussianClassifier._parameter_constraints["priors"],
         "prior_precision": [Interval(Real, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": [Interval(Integral, 0, None, closed="left")],
         "device": [str],
     }
+    takes: ClassVar[str] = "posterior"
+    learns_from_unlabelled: ClassVar[bool] = True
 
     def __init__(
         self,
         *,
-        covariance: str = "full",
-        tempering: Any = "auto",
+        layout: str = "mean",
+        temperature: bool = True,
         unlabelled_weight: Any = "auto",
+        missing_label: Any = -1,
         priors: Any = "empirical",
         prior_precision: float = 10.0,
-        tol: float = 1e-2,
-        max_iter: int = 500,
         random_state: int = 0,
         device: str = "auto",
     ) -> None:
-        self.covariance = covariance
-        self.tempering = tempering
+        self.layout = layout
+        self.temperature = temperature
         self.unlabelled_weight = unlabelled_weight
+        self.missing_label = missing_label
         self.priors = priors
         self.prior_precision = prior_precision
-        self.tol = tol
-        self.max_iter = max_iter
         self.random_state = random_state
         self.device = device
 
@@ -176,91 +164,122 @@ class EvidenceClassifier(BaseGaussianClassifier):
         ----------
         X : GaussianPosterior, or array-like of shape (n_documents, n_features)
             Posteriors with their prior and, if they are known, numbers of tokens; or
-            means in the first half of the columns and variances in the second.
+            columns as `layout` says.
         y : array-like of shape (n_documents,)
-            Labels: -1, None or NaN stands for a document without one, as for
-            scikit-learn's semi-supervised estimators. (So the number -1 is no class.)
+            Labels; `missing_label`, None, NaN, NA or a blank where there is none.
         sample_weight : array-like of shape (n_documents,), optional
-            Weights of the documents.
+            Weights of the documents; those of weight 0 are left out.
         groups : array-like of shape (n_documents,), optional
             Documents of one group (author, thread) are never both trained on and held
-            out while settings are chosen.
+            out.
         """
-        posterior = self._posterior(X, reset=True)
         if y is None:
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is "
                 "None: it needs labels"
             )
-        found = SemiSupervisedLabels.check(y, len(posterior), sample_weight)
-        posterior = posterior[np.concatenate([found.labels.kept, found.unlabelled])]
-        factors = self._factors(posterior)
-
-        def log_prior_of(class_weights: Tensor) -> Tensor:
-            prior = resolve_priors(self.priors, class_weights.cpu().numpy())
-            # A class may have no document in a fold.
-            return torch.from_numpy(np.log(prior.clip(1e-300))).to(class_weights)
-
-        def tensor(array: Floats) -> Tensor:
-            return torch.from_numpy(array).to(factors.observed)
-
-        variance = 1 / posterior.require_prior().precision_diagonal()
-        axes, turned, along = None, factors, tensor(variance)
-        if self.covariance == "full":
-            weights = np.concatenate([found.labels.weights, found.unlabelled_weights])
-            axes = tensor(within_class_axes(posterior.mean, found.labels, weights))
-            turned, along = factors.turned(axes), axes.T.square() @ along
-        prior = ClassPrior(along, log_prior_of)
+        X = self._check(X, reset=True)
+        labels = TrainingLabels.check_some(
+            y, len(X), sample_weight, missing_label=self.missing_label
+        ).sampled(MOST_UNLABELLED)
         if groups is not None:
-            groups = check_column("groups", groups, len(y), found.labels.kept)
-        choices = EvidenceChoices(
-            factors, axes, found, prior, self.random_state, groups
-        )
-        tempering, weight = choices.choose(
-            given_tempering(self.tempering),
-            None if isinstance(self.unlabelled_weight, str) else self.unlabelled_weight,
-        )
-        self.tempering_ = (tempering.factor, tempering.tokens)
+            groups = check_column("groups", groups, len(X), labels.kept)
+        else:
+            labels = labels.merged(fingerprints(_columns(X)))
+        known, unknown = labels.targets()
+        X = X[labels.rows]
+        splits = make_splits(labels.codes, N_FOLDS, self.random_state, groups)
+        weight, temperature = self._choose(X, known, unknown, splits)
+        prior = resolve_priors(self.priors, labels.class_weights)
+        self.learn(X, known, weight * unknown, labels.classes, prior)
         self.unlabelled_weight_ = float(weight)
-        self.smoothing_ = choices.smoothing(weight)
-        membership = found.membership(weight, factors.observed)
-        stop: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
-        prior = prior.of_tempered(tempering.kept(factors, membership))
-        classes, history = fit_classes(tempering(turned), membership, prior, **stop)
-        identity = torch.eye(len(variance)).to(factors.observed)
-        full = FullClasses.of(
-            classes, identity if axes is None else axes, tensor(variance)
-        )
-        if axes is not None:
-            full, history = refine_classes(tempering(factors), membership, full, **stop)
-        self._adopt(full, found.labels, history)
+        if self.temperature:
+            self.temperature_ = temperature
         return self
 
-    def _adopt(
+    def _choose(
+        self, X: Any, known: Floats, unknown: Floats, splits: list[Split]
+    ) -> tuple[float, Pool]:
+        """Return the weight of unlabelled documents, and the temperature for it."""
+        weights: list[float] = [1.0, 0.0]
+        if self.unlabelled_weight != "auto":
+            weights = [float(self.unlabelled_weight)]
+        if not unknown.any():
+            weights = weights[:1]
+        if not splits or not (self.temperature or len(weights) > 1):
+            return weights[0], Pool.equal(1)
+        rows = np.concatenate([split.held_out for split in splits])
+        codes, own = known[rows].argmax(axis=1), known[rows].sum(axis=1)
+        found = []
+        for weight in weights:
+            opinions, sizes = [], []
+            for split in splits:
+                part = self.learn(X, trained_on(known, split), weight * unknown)
+                documents = part._factors(X[split.held_out])
+                opinions.append(part._classes.log_proba(documents))
+                sizes.append(documents.size.cpu().numpy())
+            length = np.concatenate(sizes)
+            parts = [np.concatenate(opinions)]
+            temperature = Pool.fit(parts, codes, own, length)
+            log_proba = temperature.log_proba(parts, length)
+            loss = -(own @ log_proba[np.arange(len(codes)), codes])
+            found.append((float(loss), weight, temperature))
+        _, weight, temperature = min(found, key=lambda each: each[0])
+        return weight, temperature
+
+    def learn(
         self,
-        classes: FullClasses,
-        labels: TrainingLabels,
-        history: list[float],
-    ) -> None:
-        """Keep what EM found."""
-        self.n_iter_ = len(history) - 1
-        self.converged_ = self.n_iter_ < self.max_iter
-        self.objective_history_ = np.array(history)
-        if not self.converged_:
-            warnings.warn(
-                f"EM did not converge in `max_iter` = {self.max_iter} steps; the last "
-                f"one gained more than `tol` = {self.tol} nats per document",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        self.centre_ = classes.centre.cpu().numpy()
-        self.between_covariance_ = classes.between.cpu().numpy()
-        prior = np.exp(classes.log_prior.cpu().numpy())
-        self.covariance_ = classes.within.cpu().numpy()
-        self.precision_ = invert(self.covariance_)
-        self._store_classes(
-            labels.classes, labels.class_weights, prior, classes.means.cpu().numpy()
+        X: Any,
+        known: Floats,
+        unknown: Floats,
+        classes: Any = None,
+        prior: Floats | None = None,
+    ) -> Self:
+        """Learn classes from weights in them, and choose nothing.
+
+        Parameters
+        ----------
+        X : GaussianPosterior or ndarray
+            Documents.
+        known : ndarray of shape (n_documents, n_classes)
+            Weights of labelled documents in their classes, 0 for the rest.
+        unknown : ndarray of shape (n_documents,)
+            Weights of documents without label.
+        classes : array-like of shape (n_classes,), optional
+            Labels of the classes; by default their numbers.
+        prior : ndarray of shape (n_classes,), optional
+            By default the classes' shares of `known`; a class without documents is
+            very unlikely.
+        """
+        totals = known.sum(axis=0)
+        if prior is None:
+            prior = np.maximum(totals / totals.sum(), 1e-12)
+        rows = np.flatnonzero(known.any(axis=1) | (unknown > 0))
+        X, known, unknown = X[rows], known[rows], unknown[rows]
+        self._information = self._information_of(X, known.sum(axis=1) + unknown)
+        factors = self._factors(X)
+        own, guessed, log_prior = (
+            torch.from_numpy(array).to(factors.size)
+            for array in (known, unknown, np.log(prior))
         )
+        self._classes = BelievedClasses.fit(
+            self._information, factors, own, guessed, log_prior
+        )
+        first, self.centre_ = (
+            self._classes.classes[0],
+            self._classes.centre.cpu().numpy(),
+        )
+        axes, _ = self._information.axes(first.within)
+        away = torch.linalg.solve(axes, (first.means - self._classes.centre).mT).mT
+        # The prior of the means counts as one class more.
+        spread = (away.square().sum(dim=0) + 1) / (len(away) + 1)
+        self.between_covariance_ = ((axes * spread) @ axes.mT).cpu().numpy()
+        self.covariance_ = first.within.cpu().numpy()
+        self.precision_ = invert(self.covariance_)
+        self.temperature_, self.unlabelled_weight_ = Pool.equal(1), 1.0
+        names = np.arange(len(totals)) if classes is None else classes
+        self._store_classes(names, totals, prior, first.means.cpu().numpy())
+        return self
 
     def log_likelihoods(self, X: Any) -> Floats:
         """Return the log likelihood of each class, documents x classes.
@@ -269,7 +288,8 @@ class EvidenceClassifier(BaseGaussianClassifier):
         that says nothing. `X` is as `fit` takes it.
         """
         check_is_fitted(self)
-        return self._log_densities(self._documents(X))[0]
+        found = self._classes.log_likelihoods(self._documents(X))
+        return np.asarray(found.cpu().numpy())
 
     def same_topic_log_ratio(self, a: Any, b: Any) -> Floats:
         r"""Return how much likelier two documents are of one topic than of two.
@@ -294,11 +314,11 @@ class EvidenceClassifier(BaseGaussianClassifier):
         ndarray of shape (n_documents_a, n_documents_b)
             Log ratios in nats: 0 where one of the two says nothing.
         """
-        left, right, between = self._pair(a, b)
+        left, right = self.marginals(a), self.marginals(b)
         ratios = np.empty((len(left[0]), len(right[0])))
         for row in range(len(ratios)):
             one = left[0][row : row + 1], left[1][row : row + 1]
-            ratios[row] = pairwise_log_ratio(one, right, between).cpu().numpy()
+            ratios[row] = _log_ratio(one, right[:2], left[2])
         return ratios
 
     def pairwise_same_topic_log_ratio(self, a: Any, b: Any) -> Floats:
@@ -306,61 +326,68 @@ class EvidenceClassifier(BaseGaussianClassifier):
 
         `a` and `b` have as many documents; the result has one number per pair.
         """
-        left, right, between = self._pair(a, b)
+        left, right = self.marginals(a), self.marginals(b)
         if len(left[0]) != len(right[0]):
             raise InputError(
                 f"`a` has {len(left[0])} documents, but `b` has {len(right[0])}"
             )
-        return pairwise_log_ratio(left, right, between).cpu().numpy()
+        return _log_ratio(left[:2], right[:2], left[2])
 
-    def _pair(
-        self, a: Any, b: Any
-    ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor], Tensor]:
-        """Return what documents say of class means, and the covariance of these."""
+    def marginals(self, X: Any) -> tuple[Floats, Floats, Floats]:
+        r"""Return what documents say of the means of their classes.
+
+        In axes in which the within-class covariance is the identity: the linear terms
+        :math:`\tilde h - \tilde P m_0` and the precisions :math:`\tilde P`, documents x
+        components, and the variances of class means, which are zero on average.
+        """
         check_is_fitted(self)
-        documents = [self._documents(X) for X in (a, b)]
-        within = self._form(self.covariance_, documents[0].observed)
-        centre = torch.from_numpy(self.centre_).to(within)
-        left, right = (centred_marginals(d, within, centre) for d in documents)
-        return left, right, self._form(self.between_covariance_, within)
+        first = self._classes.classes[0]
+        axes, linear, precision = first.marginals(self._documents(X))
+
+        def tensor(array: Floats) -> Tensor:
+            return torch.from_numpy(array).to(axes)
+
+        inverse = torch.linalg.inv(axes)
+        linear = linear - precision * (inverse @ tensor(self.centre_))
+        between = (inverse @ tensor(self.between_covariance_) @ inverse.mT).diagonal()
+        found = linear, precision, between
+        one, two, three = (np.asarray(part.cpu().numpy()) for part in found)
+        return one, two, three
 
     def log_proba_at(self, points: Floats) -> Floats:
         """Return the classes' log probabilities for embeddings known exactly."""
         check_is_fitted(self)
-        linear = self.means_ @ self.precision_
-        constant = self.log_prior_ - (linear * self.means_).sum(axis=1) / 2
-        scores = self._smoothed(points @ linear.T + constant)
-        return np.asarray(log_softmax(scores, axis=1))
+        first = self._classes.classes[0]
+        scores = first.scores_at(torch.tensor(points).to(first.means))
+        return np.asarray(log_softmax(scores.cpu().numpy() + self.log_prior_, axis=1))
 
     def _class_scores(self, X: Any) -> Floats:
-        return self._smoothed(super()._class_scores(X))
+        check_is_fitted(self)
+        documents = self._documents(X)
+        log_proba = self._classes.log_proba(documents)
+        weights = self.temperature_.at(documents.size.cpu().numpy())
+        silent = documents.size.cpu().numpy() == 0
+        weights[silent] = 1.0
+        return np.asarray(weights * log_proba)
 
-    def _smoothed(self, scores: Floats) -> Floats:
-        """Return scores mixed with the class priors."""
-        if self.smoothing_ == 0:
-            return scores
-        own = log_softmax(scores, axis=1) + np.log1p(-self.smoothing_)
-        shared = np.log(self.smoothing_) + self.log_prior_
-        return np.asarray(np.logaddexp(own, shared), dtype=np.float64)
-
-    def _posterior(self, X: Any, *, reset: bool) -> GaussianPosterior:
-        """Return posteriors that carry their prior, from posteriors or an array."""
+    def _check(self, X: Any, *, reset: bool) -> Any:
+        """Return posteriors that carry their prior, or points known exactly."""
+        width = 1 if self.layout == "mean" else 2
         if isinstance(X, GaussianPosterior):
             if reset:
-                self.n_features_in_ = 2 * X.n_components
+                self.n_features_in_ = width * X.n_components
                 if hasattr(self, "feature_names_in_"):
                     del self.feature_names_in_
-            elif 2 * X.n_components != self.n_features_in_:
+            elif width * X.n_components != self.n_features_in_:
                 raise InputError(
                     f"`X` has embeddings of size {X.n_components}, but the classifier "
-                    f"was trained with size {self.n_features_in_ // 2}"
+                    f"was trained with size {self.n_features_in_ // width}"
                 )
             X.require_prior()
             return X
-        X = validate_data(self, X, dtype=np.float64, reset=reset)
-        return self._from_array(X)
-
-    def _from_array(self, X: Floats) -> GaussianPosterior:
+        X = np.asarray(validate_data(self, X, dtype=np.float64, reset=reset))
+        if width == 1:
+            return X
         half = X.shape[1] // 2
         if X.shape[1] % 2:
             raise InputError(
@@ -370,51 +397,120 @@ class EvidenceClassifier(BaseGaussianClassifier):
         prior = GaussianPrior.isotropic(self.prior_precision, half)
         return GaussianPosterior(X[:, :half], X[:, half:], prior=prior)
 
-    def _factors(self, posterior: GaussianPosterior) -> LikelihoodFactors:
-        factors = LikelihoodFactors.of(posterior, choose_device(self.device))
-        if factors.is_full and self.covariance == "diagonal":
-            size = posterior.n_components
-            return factors.turned(torch.eye(size).to(factors.observed))
-        return factors
+    def _information_of(self, X: Any, weights: Floats) -> Information:
+        gaussians = isinstance(X, GaussianPosterior)
+        find = Information.of if gaussians else Information.exact
+        return find(X, choose_device(self.device), weights)
 
-    def _documents(self, X: Any) -> LikelihoodFactors:
-        factors = self._factors(self._posterior(X, reset=False))
-        return Tempering(*self.tempering_)(factors)
+    def _factors(self, X: Any) -> Factors:
+        if isinstance(X, GaussianPosterior):
+            return self._information.factors(X)
+        return self._information.factors_of_points(X)
 
-    def _form(self, covariance: Floats, like: Tensor) -> Tensor:
-        """Return a covariance in the form that factors can be combined with."""
-        diagonal = self.covariance == "diagonal"
-        return torch.tensor(np.diagonal(covariance) if diagonal else covariance).to(
-            like
-        )
+    def _documents(self, X: Any) -> Factors:
+        return self._factors(self._check(X, reset=False))
 
-    def _log_densities(self, documents: LikelihoodFactors) -> tuple[Floats, Floats]:
-        within = self._form(self.covariance_, documents.observed)
-        means = torch.from_numpy(self.means_).to(within)
-        by_class = within.new_empty(len(documents), len(means))
-        common = within.new_empty(len(documents))
-        for rows in blocks(documents, within):
-            marginal = MarginalFactors.of(documents[rows], within)
-            by_class[rows] = marginal.class_scores(means)
-            common[rows] = marginal.constant
+    def _log_densities(self, documents: Factors) -> tuple[Floats, Floats]:
+        first = self._classes.classes[0]
+        by_class, common = first.scores(documents), first.constants(documents)
         return by_class.cpu().numpy(), common.cpu().numpy()
 
-    def _estimate_means(
-        self, documents: LikelihoodFactors, labels: TrainingLabels
-    ) -> Floats:
-        documents = documents[labels.kept]
-        within = self._form(self.covariance_, documents.observed)
-        K = len(self.centre_)
-        linear = np.zeros((len(labels.classes), K))
-        precision = np.zeros((len(labels.classes), *within.shape))
-        for rows in blocks(documents, within):
-            marginal = MarginalFactors.of(documents[rows], within)
-            members = labels.membership[:, rows]
-            linear += members @ marginal.linear.cpu().numpy()
-            flat = members @ marginal.precision.flatten(1).cpu().numpy()
-            precision += flat.reshape(precision.shape)
-        if precision.ndim == 2:
-            precision = precision[:, :, None] * np.eye(K)
-        pull = invert(self.between_covariance_)
-        side = linear + pull @ self.centre_
-        return np.linalg.solve(precision + pull, side[:, :, None])[:, :, 0]
+    def _estimate_means(self, documents: Factors, labels: TrainingLabels) -> Floats:
+        device = documents.size.device
+        weights = torch.from_numpy(labels.membership.T).to(device)
+        centre = torch.from_numpy(self.centre_).to(device)
+        own = documents[labels.kept]
+        classes = [
+            ClassGaussians(
+                each.information,
+                torch.cat(
+                    [each.means, each.means_of(own.times(belief), weights, centre)]
+                ),
+                each.within,
+            )
+            for belief, each in zip(
+                self._classes.beliefs, self._classes.classes, strict=True
+            )
+        ]
+        self._classes = replace(self._classes, classes=classes)
+        return np.asarray(classes[0].means[len(self.means_) :].cpu().numpy())
+
+    def _store_classes(
+        self, classes: NDArray[Any], weights: Floats, prior: Floats, means: Floats
+    ) -> None:
+        super()._store_classes(classes, weights, prior, means)
+        found = self._classes
+        log_prior = torch.from_numpy(self.log_prior_).to(found.log_prior)
+        self._classes = replace(found, log_prior=log_prior)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the fitted arrays."""
+        found = {f"information.{k}": v for k, v in self._information.arrays().items()}
+        for name in ("class_weight_", "class_prior_", "centre_", "between_covariance_"):
+            found[name] = getattr(self, name)
+        found["beliefs"] = np.array(self._classes.beliefs)
+        for name in ("means", "within"):
+            parts = [
+                getattr(each, name).cpu().numpy() for each in self._classes.classes
+            ]
+            found[name] = np.stack(parts)
+        found["knots"], found["weights"] = (
+            self.temperature_.knots,
+            self.temperature_.weights,
+        )
+        return found | {"unlabelled_weight_": np.array([self.unlabelled_weight_])}
+
+    def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Restore what :meth:`arrays` returned; `classes_` is set before."""
+        device = choose_device(self.device)
+        self._information = Information.of_arrays(under("information.", arrays), device)
+        means, within = (
+            torch.tensor(arrays[name], device=device) for name in ("means", "within")
+        )
+        classes = [
+            ClassGaussians(self._information, one, other)
+            for one, other in zip(means, within, strict=True)
+        ]
+        prior = arrays["class_prior_"]
+        self._classes = BelievedClasses(
+            tuple(arrays["beliefs"].tolist()),
+            classes,
+            torch.tensor(np.log(prior), device=device),
+            torch.tensor(arrays["centre_"], device=device),
+        )
+        self.centre_ = arrays["centre_"]
+        self.between_covariance_ = arrays["between_covariance_"]
+        self.covariance_ = arrays["within"][0]
+        self.precision_ = invert(self.covariance_)
+        self.temperature_ = Pool(arrays["knots"], arrays["weights"])
+        self.unlabelled_weight_ = float(arrays["unlabelled_weight_"][0])
+        super()._store_classes(
+            self.classes_, arrays["class_weight_"], prior, arrays["means"][0]
+        )
+
+
+def _columns(X: Any) -> Floats:
+    """Return documents as columns of numbers, which tell them apart."""
+    if not isinstance(X, GaussianPosterior):
+        return np.asarray(X)
+    n_tokens = np.zeros(len(X)) if X.n_tokens is None else X.n_tokens
+    return np.hstack([X.mean, X.variance, n_tokens[:, None]])
+
+
+def mean_evidence(linear: Floats, precision: Floats, between: Floats) -> Floats:
+    r"""Return :math:`\log \int e^{h^T\mu - \mu^T P \mu / 2} N(\mu; 0, B) d\mu` per row.
+
+    `precision` and `between` are diagonals.
+    """
+    gain = 1 / (1 + between * precision)
+    terms = np.square(linear) * between * gain + np.log(gain)
+    return np.asarray(0.5 * terms.sum(axis=-1))
+
+
+def _log_ratio(
+    a: tuple[Floats, Floats], b: tuple[Floats, Floats], between: Floats
+) -> Floats:
+    """Return the log ratio of one shared mean to two of their own, pair by pair."""
+    joint = mean_evidence(a[0] + b[0], a[1] + b[1], between)
+    apart = mean_evidence(*a, between) + mean_evidence(*b, between)
+    return np.asarray(joint - apart)

@@ -10,8 +10,11 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import scipy.sparse as sp
+
     from docsigma._array_checks import Floats
     from docsigma.classifiers._softmax_regression import Features
+    from docsigma.classifiers.hybrid import HybridClassifier
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,10 @@ class Explanation:
 
 
 def explain_document(
-    classifier: Any,
+    classifier: HybridClassifier,
     features: Features,
-    weight: float,
+    wide: sp.csr_matrix,
+    weights: Floats,
     added: Floats,
     silent: bool,
     pair: tuple[int, int],
@@ -53,8 +57,9 @@ def explain_document(
 ) -> Explanation:
     """Split the hybrid's scores for one document into what makes them up.
 
-    `weight` is that of the regression, `added` what the score gives the classes, and
-    `pair` the two classes' columns; a `silent` document has no known word.
+    `features` are what the regression sees, `wide` what the support vector machine
+    does, `weights` those of both, `added` what the score gives the classes, and `pair`
+    the two classes' columns; a `silent` document has no known word.
     """
     first, second = pair
     names = classifier.classes_[first], classifier.classes_[second]
@@ -62,18 +67,24 @@ def explain_document(
         prior = np.log(classifier.class_prior_)
         odds = float(prior[first] - prior[second])
         return Explanation(*names, odds, [], 0.0, odds)
-    found = classifier.coefficients_
-    row = features.words
-    columns = row.indices
-    apart = found.words[columns, first] - found.words[columns, second]
-    amounts = weight * row.data * apart
-    order = np.argsort(-np.abs(amounts), kind="stable")
+    found, margins = classifier.coefficients_, classifier.margins_
+    amounts = np.zeros(wide.shape[1])
+    for row, coefficients, weight in (
+        (features.words, found.words, weights[0]),
+        (wide, margins.coefficients, weights[1]),
+    ):
+        columns = row.indices
+        apart = coefficients[columns, first] - coefficients[columns, second]
+        amounts[columns] += weight * row.data * apart
+    columns = wide.indices
+    order = columns[np.argsort(-np.abs(amounts[columns]), kind="stable")]
     chosen = [
-        (int(column) if words is None else words[column], float(amounts[place]))
-        for place, column in zip(order, columns[order], strict=True)
+        (int(column) if words is None else words[column], float(amounts[column]))
+        for column in order
     ]
-    means = weight * found.embedding_scores(features)[0]
+    means = weights[0] * found.embedding_scores(features)[0]
     embedding = float(means[first] - means[second] + added[first] - added[second])
-    intercept = weight * float(found.intercept[first] - found.intercept[second])
+    both = weights[0] * found.intercept + weights[1] * margins.intercept
+    intercept = float(both[first] - both[second])
     total = float(amounts.sum()) + embedding + intercept
     return Explanation(*names, total, chosen, embedding, intercept)

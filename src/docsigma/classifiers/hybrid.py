@@ -2,91 +2,103 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+from collections.abc import Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
-from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from docsigma._array_checks import Floats
 from docsigma.classifiers._base import BaseClassifier
-from docsigma.classifiers._hybrid_search import Fold, Point, Search, blend
-from docsigma.classifiers._mixing import Mixture
-from docsigma.classifiers._semi_supervised_labels import SemiSupervisedLabels
+from docsigma.classifiers._folds import check_column, make_splits, trained_on
+from docsigma.classifiers._labels import TrainingLabels
+from docsigma.classifiers._margins import Margins
+from docsigma.classifiers._pool import Pool
+from docsigma.classifiers._search import Fold, Point, Search
 from docsigma.classifiers._softmax_regression import (
     Coefficients,
     Features,
     fit_regression,
 )
-from docsigma.classifiers._splits import check_column, make_splits
-from docsigma.classifiers._words import (
-    inverse_document_frequencies,
-    tfidf,
-)
+from docsigma.classifiers._words import inverse_document_frequencies, tfidf
+from docsigma.classifiers.conformal import PredictionSets
+from docsigma.classifiers.documents import EmbeddedDocuments
 from docsigma.classifiers.evidence import EvidenceClassifier
 from docsigma.classifiers.explanation import Explanation, explain_document
+from docsigma.classifiers.settings import MOST_UNLABELLED, N_FOLDS
 from docsigma.classifiers.uncertainty import Uncertainty
-from docsigma.counts.memory import estimator_counts
 from docsigma.exceptions import InputError
-from docsigma.posterior import GaussianPosterior
+from docsigma.parts import under
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import scipy.sparse as sp
 
-# Weights of regression and score in the mixture while no held-out document says more.
-START = 0.7, 0.3
-# What a shorter copy of a document counts in the choice of settings.
-SHORT_WEIGHT = 0.2
+    from docsigma.classifiers._folds import Split
 
 
 class HybridClassifier(BaseClassifier):
-    r"""Logistic regression on words and embeddings, mixed with the likelihood score.
+    r"""Two linear classifiers on words, pooled with the likelihood of embeddings.
 
-    The regression sees TF-IDF, rows of length 1, and the centred means of the
-    embeddings times a scale :math:`\beta`. Its scores are mixed with the log
-    probabilities of a classifier on the Gaussians,
+    A logistic regression sees TF-IDF, rows of length 1, and the centred means of the
+    embeddings times a scale :math:`\beta`; a linear support vector machine sees TF-IDF
+    of words and of pairs of words; the score is that of Gaussian classes. Their log
+    probabilities are pooled,
 
     .. math::
 
-        s_\ell(x) = a(N)\,(x^T W_\ell + \beta z^T U_\ell + b_\ell)
-        + c(N) \log p(\ell \mid q),
+        \log p(\ell \mid x) = a(N) \log p_{\mathrm{regression}}(\ell \mid x)
+        + b(N) \log p_{\mathrm{machine}}(\ell \mid x)
+        + c(N) \log p_{\mathrm{score}}(\ell \mid x) + \mathrm{const},
 
-    with weights that depend on the number of tokens N. The l2 weight, the scale, which
-    may come out as nothing, and the weights are those with the least cross-entropy on
-    held-out training documents. A document without known words gets the class priors.
+    with weights that depend on the number of tokens N, and of which any may be zero.
+    The l2 weights, the scale, which may come out as nothing, and the weights are those
+    with the least cross-entropy on held-out training documents. A document without
+    known words gets the class priors.
+
+    Documents without label get the probabilities of the Gaussian classes for a label,
+    in the classes and in the regression, if that lowers the cross-entropy of held-out
+    documents, or if none can be held out. In that case regression and score count
+    alike, and the machine, whose scores are no probabilities, not at all.
 
     Parameters
     ----------
-    score : estimator, optional
-        Scores Gaussians by their likelihood: `fit` takes a posterior and labels, -1
-        where there is none, `predict_log_proba` a posterior. By default an
-        :class:`~docsigma.classifiers.evidence.EvidenceClassifier`.
+    missing_label : object
+        As for :class:`~docsigma.classifiers.evidence.EvidenceClassifier`.
     n_folds : int
         Parts of the cross-validation. Classes with fewer documents are allowed.
     random_state : int, RandomState or None
         Deals the documents to the folds.
+    device : str
+        Where the Gaussian classes are learned: ``"cpu"``, ``"cuda"`` or ``"auto"``.
+    verbose : bool
+        Whether a search longer than two seconds shows a progress bar.
 
     Attributes
     ----------
-    C_, scale_ : float
-        The chosen inverse l2 weight, and scale of the embedding, whose rows have the
-        mean square 1 without it.
-    mixture_ : Mixture
-        Weights of regression and score by length.
+    C_, scale_, margin_ : float
+        The chosen inverse l2 weight of the regression, scale of the embedding, whose
+        rows have the mean square 1 without it, and C of the machine.
+    pool_ : Pool
+        Weights of regression, machine and score by length.
     coefficients_ : Coefficients
         The regression.
-    score_ : estimator or None
-        The fitted score; None where the embeddings are points.
+    margins_ : Margins
+        The support vector machine.
+    score_ : EvidenceClassifier or None
+        The Gaussian classes; None where the embeddings are points.
+    calibration_ : PredictionSets
+        Of the held-out documents; empty where there were none.
     cross_entropies_ : dict
-        Cross-validated cross-entropy, in nats, of each (C, scale, soft) that was tried,
-        where `soft` is what the score's opinion on a document without label counts.
+        Cross-validated cross-entropy, in nats, of each (C, scale, margin) that was
+        tried.
     classes_ : ndarray of shape (n_classes,)
         Labels of the classes.
     class_prior_ : ndarray of shape (n_classes,)
@@ -95,249 +107,241 @@ class HybridClassifier(BaseClassifier):
         Words.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "score": [BaseEstimator, None],
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "missing_label": "no_validation",
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "random_state": ["random_state"],
+        "device": [str],
+        "verbose": ["boolean"],
     }
+    takes: ClassVar[str] = "documents"
+    learns_from_unlabelled: ClassVar[bool] = True
 
     def __init__(
         self,
         *,
-        score: BaseEstimator | None = None,
-        n_folds: int = 3,
+        missing_label: Any = -1,
+        n_folds: int = N_FOLDS,
         random_state: Any = 0,
+        device: str = "auto",
+        verbose: bool = False,
     ) -> None:
-        self.score, self.n_folds, self.random_state = score, n_folds, random_state
+        self.missing_label, self.n_folds = missing_label, n_folds
+        self.random_state, self.device = random_state, device
+        self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
-        X: tuple[Any, Any],
+        X: EmbeddedDocuments,
         y: Any,
         sample_weight: Any = None,
         *,
         groups: Any = None,
         times: Any = None,
-        shortened: tuple[Any, Any] | None = None,
     ) -> Self:
         """Choose the settings and fit all documents with them.
 
         Parameters
         ----------
-        X : pair
-            Word counts, documents x words, and what a model made of them: a
-            GaussianPosterior, or an array of points.
+        X : EmbeddedDocuments
+            Word counts and what a model made of them.
         y : array-like of shape (n_documents,)
-            Labels: strings or integers; None or -1 for unknown.
+            Labels; `missing_label`, None, NaN, NA or a blank where there is none.
         sample_weight : array-like of shape (n_documents,), optional
-            Weights of the documents.
+            Weights of the documents; those of weight 0 are left out.
         groups : array-like of shape (n_documents,), optional
             Documents of one group (author, thread) are never both trained on and held
             out.
         times : array-like of shape (n_documents,), optional
             Numbers or dates: documents are held out from training on earlier ones.
-        shortened : pair, optional
-            Shorter copies of the same documents, in the form of `X`. They help to
-            choose the weights by length, and are not trained on.
         """
-        counts, embedded = self._check_pair(X, reset=True)
-        labels = SemiSupervisedLabels.check(y, counts.shape[0], sample_weight).labels
-        rows = labels.kept
+        self.n_features_in_ = None
+        documents = self._check(X)
+        self.n_features_in_ = documents.counts.shape[1]
+        labels = TrainingLabels.check_some(
+            y, len(documents), sample_weight, missing_label=self.missing_label
+        )
+        column = {
+            name: None if g is None else check_column(name, g, len(y), labels.kept)
+            for name, g in (("groups", groups), ("times", times))
+        }
+        weights = np.concatenate([labels.weights, labels.unlabelled_weights])
+        self._idf = inverse_document_frequencies(documents[labels.rows].both, weights)
+        labels = labels.sampled(MOST_UNLABELLED)
+        documents = documents[labels.rows]
         self.classes_ = labels.classes
         self.class_prior_ = labels.class_weights / labels.class_weights.sum()
-        self._idf = inverse_document_frequencies(counts)
-        means = _means(embedded)
-        self._centre = means.mean(axis=0)
-        square = ((means - self._centre) ** 2).sum(axis=1).mean()
+        known, unknown = labels.targets()
+        weights = known.sum(axis=1) + unknown
+        self._centre = np.average(documents.means, axis=0, weights=weights)
+        squares = ((documents.means - self._centre) ** 2).sum(axis=1)
+        square = np.average(squares, weights=weights)
         self._norm = float(np.sqrt(square)) or 1.0
-        features = self._features(counts, embedded)
-        targets = np.zeros((len(features), len(self.classes_)))
-        targets[rows, labels.codes] = labels.weights
-        short = None
-        if shortened is not None:
-            short_counts, short_embedded = self._check_pair(shortened)
-            short = _Part(
-                self._features(short_counts, short_embedded),
-                short_embedded,
-                _lengths(short_counts),
-            )
-        whole = _Part(features, embedded, _lengths(counts))
-        splits = make_splits(
-            labels.codes,
-            self.n_folds,
-            self.random_state,
-            *(
-                None if g is None else check_column(name, g, counts.shape[0], rows)
-                for name, g in (("groups", groups), ("times", times))
-            ),
-        )
-        self.score_, guessed = self._fit_score(embedded, targets, groups=groups)
-        folds = [
-            self._fold(whole, short, targets, rows[s.train], rows[s.held_out])
-            for s in splits
-        ]
-        soft = 0.0 if guessed is None else 1.0
-        first = START if self.score_ is not None else (1.0,)
-        search = Search(folds, Mixture.constant(first))
-        point = search.choose(Point(soft=soft))
-        targets = blend(targets, guessed, point.soft)
-        kept = np.flatnonzero(targets.any(axis=1))
-        zeros = Coefficients.zeros(features, len(self.classes_), point.scale)
+        splits = make_splits(labels.codes, self.n_folds, self.random_state, **column)
+        features, wide = self._features(documents), self._wide(documents)
+        best: tuple[float, float, Search] | None = None
+        several = unknown.any() and documents.posterior is not None
+        for weight in (1.0, 0.0) if several else (0.0,):
+            folds = [
+                self._fold(documents, features, wide, known, weight * unknown, split)
+                for split in splits
+            ]
+            search = Search(folds, self.verbose)
+            loss = search.evaluate(Point()) if folds else 0.0
+            if best is None or loss < best[0]:
+                best = loss, weight, search
+        assert best is not None
+        _, weight, search = best
+        point = search.choose() if search.folds else Point()
+        self.C_, self.scale_, self.margin_ = point
+        self.score_, targets = self._learn_score(documents, known, weight * unknown)
+        rows = np.flatnonzero(targets.any(axis=1))
+        start = Coefficients.zeros(features, len(self.classes_), point.scale)
         self.coefficients_ = fit_regression(
-            features[kept], targets[kept], zeros, point.C
+            features[rows], targets[rows], start, point.C
         )
-        self.mixture_ = search.mixture(point)
-        self.calibration_ = search.calibration(point)
-        self.C_, self.scale_, self.soft_ = point
-        self.cross_entropies_ = dict(search.losses)
+        self.margins_ = self._machine(wide, known, point.margin)
+        self._adopt(search, point)
         return self
 
     def _fold(
         self,
-        whole: _Part,
-        short: _Part | None,
-        targets: Floats,
-        train: NDArray[np.intp],
-        held_out: NDArray[np.intp],
+        documents: EmbeddedDocuments,
+        features: Features,
+        wide: sp.csr_matrix,
+        known: Floats,
+        unknown: Floats,
+        split: Split,
     ) -> Fold:
         """Return what one split needs; what is held out has no label for training."""
-        known = np.zeros_like(targets)
-        known[train] = targets[train]
-        score, guessed = self._fit_score(whole.embedded, known, like=self.score_)
-        parts = [part for part in (whole, short) if part is not None]
-        chosen = [part.take(held_out) for part in parts]
-        opinions = None
-        if score is not None:
-            opinions = np.concatenate(
-                [
-                    _all_classes(score, part.embedded, targets.shape[1])
-                    for part in chosen
-                ]
-            )
+        own = trained_on(known, split)
+        score, targets = self._learn_score(documents, own, unknown)
+        rows, held = np.flatnonzero(targets.any(axis=1)), split.held_out
+        opinions, q = None, documents.posterior
+        if score is not None and q is not None:
+            opinions = score.predict_log_proba(q[held])
         return Fold(
-            train=whole.features,
-            labelled=known,
-            guessed=guessed,
-            evaluated=Features.concatenate([part.features for part in chosen]),
-            codes=np.tile(targets[held_out].argmax(axis=1), len(parts)),
-            weights=np.outer(
-                [1.0, SHORT_WEIGHT][: len(parts)], targets[held_out].sum(axis=1)
-            ).ravel(),
-            n_tokens=np.concatenate([part.n_tokens for part in chosen]),
-            whole=np.repeat([True, False][: len(parts)], len(held_out)),
+            train=features[rows],
+            targets=targets[rows],
+            held_out=features[held],
+            machine=functools.partial(self._machine, wide, own),
+            held_out_wide=wide[held],
+            codes=known[held].argmax(axis=1),
+            weights=known[held].sum(axis=1),
+            n_tokens=documents.n_tokens[held],
             score=opinions,
         )
 
-    def _fit_score(
-        self, embedded: Any, targets: Floats, like: Any = None, groups: Any = None
-    ) -> tuple[Any, Floats | None]:
-        """Return the score and its opinion on documents without label, if it has any.
+    def _learn_score(
+        self, documents: EmbeddedDocuments, known: Floats, unknown: Floats
+    ) -> tuple[EvidenceClassifier | None, Floats]:
+        """Learn the Gaussian classes; return them and the regression's targets."""
+        q = documents.posterior
+        if q is None:
+            return None, known
+        score = EvidenceClassifier(device=self.device)
+        score.n_features_in_ = q.n_components
+        score.learn(q, known, unknown)
+        if not unknown.any():
+            return score, known
+        guessed = np.exp(score.predict_log_proba(q))
+        return score, np.asarray(known + unknown[:, None] * guessed)
 
-        None and None where the embeddings are points. What the score `like` chose by
-        cross-validation is not chosen again.
-        """
-        if not isinstance(embedded, GaussianPosterior):
-            return None, None
-        score = EvidenceClassifier(covariance="diagonal")
-        if self.score is not None:
-            score = clone(self.score)
-        if isinstance(like, EvidenceClassifier):
-            score.set_params(
-                tempering=like.tempering_, unlabelled_weight=like.unlabelled_weight_
-            )
-        weights = targets.sum(axis=1)
-        unknown = weights == 0
-        codes = np.where(unknown, -1, targets.argmax(axis=1))
-        options: dict[str, Any] = {}
-        if groups is not None and isinstance(score, EvidenceClassifier):
-            options["groups"] = groups
-        score.fit(embedded, codes, np.where(unknown, 1.0, weights), **options)
-        weight = float(score.unlabelled_weight_) if unknown.any() else 0.0
-        if not weight:
-            return score, None
-        guessed = np.zeros_like(targets)
-        log_proba = _all_classes(score, embedded[unknown], targets.shape[1])
-        guessed[unknown] = weight * np.exp(log_proba)
-        return score, guessed
+    def _machine(self, wide: sp.csr_matrix, known: Floats, C: float) -> Margins:
+        """Train the support vector machine on labelled documents."""
+        rows = np.flatnonzero(known.any(axis=1))
+        codes, weights = known[rows].argmax(axis=1), known[rows].sum(axis=1)
+        return Margins.fit(wide[rows], codes, weights, known.shape[1], C)
 
-    def _check_pair(self, X: Any, *, reset: bool = False) -> tuple[sp.csr_matrix, Any]:
-        if not (isinstance(X, (tuple, list)) and len(X) == 2):
-            raise InputError(
-                "`X` must be a pair, counts and their embeddings, got "
-                f"{type(X).__name__}"
-            )
-        counts = estimator_counts(self, X[0], reset=reset)[:]
-        embedded = X[1]
-        if not isinstance(embedded, GaussianPosterior):
-            embedded = check_array(embedded, dtype=np.float64, input_name="embeddings")
-            if not reset and self.score_ is not None:
-                raise InputError("`X` has points, but the classifier needs Gaussians")
-        if len(embedded) != counts.shape[0]:
-            raise InputError(
-                f"`X` has the counts of {counts.shape[0]} documents, but the "
-                f"embeddings of {len(embedded)}"
-            )
-        if not reset and _means(embedded).shape[1] != len(self._centre):
-            raise InputError(
-                f"`X` has embeddings of size {_means(embedded).shape[1]}, but the "
-                f"classifier was trained with size {len(self._centre)}"
-            )
-        return counts, embedded
-
-    def _features(self, counts: sp.csr_matrix, embedded: Any) -> Features:
-        return Features(
-            tfidf(counts, self._idf), (_means(embedded) - self._centre) / self._norm
+    def _adopt(self, search: Search, point: Point) -> None:
+        """Keep what the search found about held-out documents."""
+        self.cross_entropies_ = {p: o.loss for p, o in search.outcomes.items()}
+        found = search.outcomes.get(point)
+        if found is None:
+            alone = self.score_ is None
+            self.pool_ = Pool.constant([1.0, 0.0] if alone else [0.5, 0.0, 0.5])
+            self.calibration_ = PredictionSets(*(np.zeros(0) for _ in range(3)))
+            return
+        self.pool_ = found.pool
+        codes = search.column("codes")
+        self.calibration_ = PredictionSets(
+            np.exp(found.log_proba[np.arange(len(codes)), codes]),
+            np.exp(found.log_proba.max(axis=1)),
+            search.column("n_tokens"),
         )
 
-    def _parts(self, X: Any) -> tuple[Features, Floats, Floats, Floats]:
-        """Return features, weights of the regression, what the score adds, lengths."""
+    def _check(self, X: Any) -> EmbeddedDocuments:
+        """Refuse anything but documents with as many words as `fit` saw."""
+        if not isinstance(X, EmbeddedDocuments):
+            raise InputError(
+                f"`X` must be EmbeddedDocuments, got {type(X).__name__}: "
+                "TopicClassifier takes texts, CountsClassifier takes counts"
+            )
+        found, known = X.counts.shape[1], getattr(self, "n_features_in_", None)
+        if known is not None and found != known:
+            raise InputError(f"`X` has {found} words, but there were {known} in `fit`")
+        return X
+
+    def _features(self, documents: EmbeddedDocuments) -> Features:
+        return Features(
+            tfidf(documents.counts, self._idf[: documents.counts.shape[1]]),
+            (documents.means - self._centre) / self._norm,
+        )
+
+    def _wide(self, documents: EmbeddedDocuments) -> sp.csr_matrix:
+        return tfidf(documents.both, self._idf)
+
+    def _parts(self, X: Any) -> tuple[Features, sp.csr_matrix, list[Floats], Floats]:
+        """Return features, those with pairs, the parts' opinions and their weights."""
         check_is_fitted(self)
-        counts, embedded = self._check_pair(X)
-        n_tokens = _lengths(counts)
-        weights = self.mixture_.at(n_tokens)
-        added = np.zeros((len(n_tokens), len(self.classes_)))
+        documents = self._check(X)
+        features = self._features(documents)
+        wide = self._wide(documents)
+        parts = [np.asarray(log_softmax(self.coefficients_.scores(features), axis=1))]
+        parts.append(self.margins_.log_proba(wide))
         if self.score_ is not None:
-            log_proba = _all_classes(self.score_, embedded, len(self.classes_))
-            added = weights[:, 1:] * log_proba
-        return self._features(counts, embedded), weights[:, 0], added, n_tokens
+            if documents.posterior is None:
+                raise InputError("`X` has points, but the classifier needs Gaussians")
+            parts.append(self.score_.predict_log_proba(documents.posterior))
+        return features, wide, parts, self.pool_.at(documents.n_tokens)
 
     def _class_scores(self, X: Any) -> Floats:
-        features, weights, added, n_tokens = self._parts(X)
-        scores = weights[:, None] * self.coefficients_.scores(features) + added
-        scores[n_tokens == 0] = np.log(self.class_prior_)
-        return np.asarray(scores)
+        *_, parts, weights = self._parts(X)
+        scores = np.asarray(
+            sum(w[:, None] * p for w, p in zip(weights.T, parts, strict=True))
+        )
+        scores[X.n_tokens == 0] = np.log(self.class_prior_)
+        return scores
 
     def predict_uncertainty(
-        self, X: Any, *, n_draws: int = 32, random_state: int = 0
+        self, X: EmbeddedDocuments, *, n_draws: int = 32, random_state: int = 0
     ) -> Uncertainty:
         """Return what the prediction does not know, per document.
 
         Parameters
         ----------
-        X : pair
+        X : EmbeddedDocuments
             As for `fit`.
         n_draws : int
             Draws of embeddings for the epistemic part.
         random_state : int
             Decides the draws.
         """
-        features, weights, added, n_tokens = self._parts(X)
-        words = weights[:, None] * self.coefficients_.word_scores(features)
-        embedded = X[1]
-        if isinstance(embedded, GaussianPosterior):
-            draws = embedded.draws(n_draws, random_state, same_noise=True)
-        else:
-            draws = np.asarray(embedded)[None]
-        factor = weights[:, None] * (self.scale_ / self._norm)
-        at = getattr(self.score_, "log_proba_at", None)
-        share = None if at is None else self.mixture_.at(n_tokens)[:, 1:]
+        features, _, parts, weights = self._parts(X)
+        words = self.coefficients_.word_scores(features)
+        draws: Any = X.means[None]
+        if X.posterior is not None:
+            draws = X.posterior.draws(n_draws, random_state, same_noise=True)
+        factor = self.scale_ / self._norm
 
         def log_proba(draw: Floats) -> Floats:
             moved = (draw - self._centre) @ self.coefficients_.embedding
-            score = added if at is None else share * at(draw)
-            scores = words + factor * moved + score
-            scores[n_tokens == 0] = np.log(self.class_prior_)
+            scores = weights[:, [0]] * (words + factor * moved)
+            scores = scores + weights[:, [1]] * parts[1]
+            if self.score_ is not None:
+                scores = scores + weights[:, [2]] * self.score_.log_proba_at(draw)
+            scores[X.n_tokens == 0] = np.log(self.class_prior_)
             return np.asarray(log_softmax(scores, axis=1))
 
         return Uncertainty.of_draws(
@@ -346,7 +350,9 @@ class HybridClassifier(BaseClassifier):
             self.coefficients_.scores(features).max(axis=1),
         )
 
-    def explain(self, X: Any, words: Sequence[str] | None = None) -> list[Explanation]:
+    def explain(
+        self, X: EmbeddedDocuments, words: Sequence[str] | None = None
+    ) -> list[Explanation]:
         """Return what spoke for the predicted class of each document.
 
         It is set against the second best class: the amounts add up to the difference
@@ -354,55 +360,66 @@ class HybridClassifier(BaseClassifier):
 
         Parameters
         ----------
-        X : pair
+        X : EmbeddedDocuments
             As for `fit`.
         words : sequence of str, optional
-            Names of the columns of the counts; by default their numbers.
+            Names of words and then of pairs; by default their numbers.
         """
-        features, weights, added, n_tokens = self._parts(X)
-        scores = self._class_scores(X)
-        order = np.argsort(-scores, axis=1, kind="stable")
+        features, wide, parts, weights = self._parts(X)
+        added = np.zeros_like(parts[0])
+        if self.score_ is not None:
+            added = weights[:, [2]] * parts[2]
+        order = np.argsort(-self._class_scores(X), axis=1, kind="stable")
         return [
             explain_document(
                 self,
                 features[row : row + 1],
-                float(weights[row]),
+                wide[row],
+                weights[row],
                 added[row],
-                bool(n_tokens[row] == 0),
+                bool(X.n_tokens[row] == 0),
                 (int(order[row, 0]), int(order[row, 1])),
                 words,
             )
-            for row in range(len(scores))
+            for row in range(len(order))
         ]
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the fitted arrays."""
+        found = self.coefficients_
+        arrays: dict[str, Any] = {
+            "class_prior_": self.class_prior_,
+            "settings": [self.C_, self.scale_, self.margin_, self._norm],
+            "idf": self._idf,
+            "centre": self._centre,
+            "knots": self.pool_.knots,
+            "weights": self.pool_.weights,
+            "words": found.words,
+            "embedding": found.embedding,
+            "intercept": found.intercept,
+            "margins": self.margins_.coefficients,
+            "margin_intercept": self.margins_.intercept,
+            "calibration": self.calibration_.to_array(),
+        }
+        if self.score_ is not None:
+            arrays |= {f"score.{k}": v for k, v in self.score_.arrays().items()}
+        return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
-@dataclass(frozen=True)
-class _Part:
-    """Documents as the search needs them."""
-
-    features: Features
-    embedded: Any
-    n_tokens: Floats
-
-    def take(self, rows: NDArray[np.intp]) -> _Part:
-        return _Part(self.features[rows], self.embedded[rows], self.n_tokens[rows])
-
-
-def _means(embedded: Any) -> Floats:
-    given = embedded.mean if isinstance(embedded, GaussianPosterior) else embedded
-    return np.asarray(given, dtype=np.float64)
-
-
-def _lengths(counts: sp.csr_matrix) -> Floats:
-    return np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
-
-
-def _all_classes(score: Any, embedded: GaussianPosterior, n_classes: int) -> Floats:
-    """Return log probabilities; a class that the score has not seen is unlikely."""
-    log_proba = np.asarray(score.predict_log_proba(embedded))
-    if log_proba.shape[1] == n_classes:
-        return log_proba
-    lowest = log_proba.min(axis=1, keepdims=True)
-    result = np.repeat(lowest, n_classes, axis=1)
-    result[:, score.classes_] = log_proba
-    return result
+    def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Restore what :meth:`arrays` returned; `classes_` is set before."""
+        self.C_, self.scale_, self.margin_, self._norm = arrays["settings"].tolist()
+        self.class_prior_ = arrays["class_prior_"]
+        self._idf, self._centre = arrays["idf"], arrays["centre"]
+        self.margins_ = Margins(arrays["margins"], arrays["margin_intercept"])
+        self.pool_ = Pool(arrays["knots"], arrays["weights"])
+        self.coefficients_ = Coefficients(
+            arrays["words"], arrays["embedding"], arrays["intercept"], self.scale_
+        )
+        self.calibration_ = PredictionSets(*arrays["calibration"])
+        own = under("score.", arrays)
+        self.score_ = None
+        if own:
+            self.score_ = EvidenceClassifier(device=self.device)
+            self.score_.classes_ = np.arange(len(self.classes_))
+            self.score_.n_features_in_ = len(self._centre)
+            self.score_.set_arrays(own)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -16,15 +17,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from docsigma._array_checks import Floats
-from docsigma.classifiers._base import BaseClassifier
-from docsigma.classifiers._labels import TrainingLabels, deal_folds
+from docsigma.classifiers._base import BaseEmbeddingClassifier
+from docsigma.classifiers._folds import deal_folds
+from docsigma.classifiers._labels import TrainingLabels
 from docsigma.exceptions import InputError
 
 # The search ends after this many inverse l2 weights in a row that are no better.
 PATIENCE = 2
 
 
-class CrossValidatedLogisticRegression(BaseClassifier):
+class CrossValidatedLogisticRegression(BaseEmbeddingClassifier):
     r"""Multinomial logistic regression on embeddings.
 
     Scikit-learn's :class:`~sklearn.linear_model.LogisticRegression`, whose `C` is
@@ -158,6 +160,24 @@ class CrossValidatedLogisticRegression(BaseClassifier):
                 f"variances, got {X.shape[1]}"
             )
         return X[:, : X.shape[1] // 2]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the fitted arrays."""
+        return {
+            "coef_": self.estimator_.coef_,
+            "intercept_": self.estimator_.intercept_,
+            "centre": self._centre,
+            "scale": np.array([self._scale]),
+        }
+
+    def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Restore what :meth:`arrays` returned; `classes_` is set before."""
+        self._centre, self._scale = arrays["centre"], float(arrays["scale"][0])
+        inner = LogisticRegression()
+        inner.coef_, inner.intercept_ = arrays["coef_"], arrays["intercept_"]
+        inner.classes_ = np.arange(len(self.classes_))
+        inner.n_features_in_ = inner.coef_.shape[1]
+        self.estimator_ = inner
 
     def _class_scores(self, X: Any) -> Floats:
         check_is_fitted(self)

@@ -135,6 +135,8 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         "device": [str],
     }
 
+    takes: ClassVar[str] = "posterior"
+
     def __init__(
         self,
         *,

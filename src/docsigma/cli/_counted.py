@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
+    from docsigma.classifiers import CountsClassifier
     from docsigma.corpora import Documents
     from docsigma.counts import CountedDocuments, Counts, DiskCounts, Vocabulary
     from docsigma.models._count_model import CountModel
@@ -45,6 +46,11 @@ class CountedSource:
         """The documents to work on, from the first to the last."""
         part = self.part or slice(None)
         return slice(*part.indices(len(self.counts))[:2])
+
+    def counts_for(self, classifier: CountsClassifier, rows: Any) -> sp.csr_matrix:
+        """Return counts of some documents, with those of pairs where texts are."""
+        texts = None if self.texts is None else self.texts(rows)
+        return classifier.with_pairs(self.counts[rows], texts)
 
     @property
     def n_tokens(self) -> NDArray[np.int64]:

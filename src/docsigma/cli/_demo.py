@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from docsigma.classifiers.counts_classifier import (
-    KINDS,
-    SEMI_SUPERVISED,
-    CountsClassifier,
-)
+from docsigma.classifiers.counts_classifier import KINDS
 from docsigma.corpora import load_corpus
 from docsigma.distances import wasserstein2
 from docsigma.explore.page import write_page
@@ -27,7 +23,7 @@ from docsigma.metrics.plots import (
     variance_against_length,
 )
 from docsigma.models import BayesianSMM
-from docsigma.text import DocumentEmbedder
+from docsigma.text import DocumentEmbedder, TopicClassifier
 
 if TYPE_CHECKING:
     from docsigma.corpora import Documents
@@ -75,6 +71,7 @@ def run_demo(
     test, test_labels = loaded.test.labelled()
     loaded = replace(loaded, train=train, test=test)
     assert loaded.train.texts is not None
+    assert loaded.test.texts is not None
     embedder = DocumentEmbedder(
         n_components,
         min_df=3,
@@ -88,50 +85,47 @@ def run_demo(
         f"documents, {len(words)} words"
     )
     model: Any = embedder.fit_counts(counts, vocabulary=words).model_
-    model.save(folder / "model")
+    model.save(folder / "model", overwrite=True)
     log(f"fitted in {model.history_[-1]['seconds']:.0f} s, saved to {folder / 'model'}")
-    held_out = words.count_documents(loaded.test)
-    q = model.posterior(held_out.counts)
-    perplexity = model.perplexity(held_out.counts, posterior=q)
+    log(f"topic identification: {', '.join(KINDS)}, TF-IDF + LR")
+    fitted = {}
+    for kind in KINDS:
+        topics = TopicClassifier(embedder, kind=kind, verbose=verbose)
+        fitted[kind] = topics.fit(loaded.train.texts, train_labels).classifier_
+    hybrid = fitted["hybrid"]
+    hybrid.save(folder / "classifier", overwrite=True)
+    held_out = hybrid.count(loaded.test.texts)
+    documents = hybrid.embed(held_out.counts)
+    q = documents.posterior
+    assert q is not None
+    topic_id = {
+        kind: evaluate(found.predict_log_proba(documents), test_labels, found.classes_)
+        for kind, found in fitted.items()
+    }
     figures = {
         "bound.png": bound_over_time(model.history_, int(counts.sum())),
         "uncertainty.png": variance_against_length(
             q, held_out.n_tokens, 1 / model.prior_precision
         ),
         "map.png": document_map(q, test_labels),
+        "reliability.png": plot_reliability(
+            hybrid.predict_proba(documents), test_labels, classes=hybrid.classes_
+        ),
     }
-    log(f"topic identification: {', '.join(KINDS)}, TF-IDF + LR")
-    topic_id = {}
-    trained = model.posterior(counts)
-    for kind in KINDS:
-        # These rotate the model and embed documents themselves.
-        own = kind in SEMI_SUPERVISED
-        documents = counts if own else trained
-        classifier = CountsClassifier.fit(model, documents, train_labels, kind=kind)
-        embedded = classifier.embed(held_out.counts) if own else q
-        log_proba = classifier.predict_log_proba(embedded, held_out.counts)
-        classes = classifier.classes_
-        topic_id[kind] = evaluate(log_proba, test_labels, classes)
-        if kind == "hybrid":
-            classifier.save(folder / "classifier")
-            assert loaded.test.texts is not None
-            workspace = Workspace(
-                model,
-                q,
-                loaded.test.ids,
-                loaded.test.texts,
-                held_out.counts,
-                test_labels,
-                n_unknown=held_out.n_unknown,
-                classifier=classifier,
-                title=corpus,
-            )
-            write_page(workspace, folder / "explore.html")
-            figures["reliability.png"] = plot_reliability(
-                np.exp(log_proba), test_labels, classes=classes
-            )
+    workspace = Workspace(
+        model,
+        q,
+        loaded.test.ids,
+        loaded.test.texts,
+        test_labels,
+        n_unknown=held_out.n_unknown,
+        classifier=hybrid,
+        title=corpus,
+    )
+    write_page(workspace, folder / "explore.html")
+    perplexity = model.perplexity(documents.counts, posterior=q)
     topic_id["TF-IDF + LR"] = tfidf_baseline(
-        counts, train_labels, held_out.counts, test_labels
+        counts, train_labels, documents.counts, test_labels
     )
     log(f"plots: {', '.join(save_figures(figures, folder))}")
     log(f"a page of the documents: {folder / 'explore.html'}")

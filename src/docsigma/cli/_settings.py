@@ -31,7 +31,6 @@ def _from_tune(path: Path) -> dict[str, Any]:
     try:
         report = json.loads(path.read_text("utf-8"))
         values = dict(report["parameters"])
-        weights = values.pop("weights")
         values["solver"] = report["solver"]
     except FileNotFoundError as error:
         raise InputError(f"there is no file {path}") from error
@@ -40,11 +39,6 @@ def _from_tune(path: Path) -> dict[str, Any]:
             f"{path} is not a file of `docsigma tune`: settings in .json need its "
             "`parameters` and `solver`; others are .toml"
         ) from error
-    if weights != "none":
-        raise InputError(
-            f"{path} was tuned for weighted tokens ({weights}), which `fit` does not "
-            "have: tune with --weights none, or use TokenWeights in Python"
-        )
     return values
 
 

@@ -19,7 +19,6 @@ from docsigma.classifiers import (
     CrossValidatedLogisticRegression,
     UncertainGaussianClassifier,
 )
-from docsigma.counts import TokenWeights
 from docsigma.exceptions import InputError
 from docsigma.metrics import cross_entropy
 from docsigma.models import BayesianSMM
@@ -30,21 +29,16 @@ if TYPE_CHECKING:
 
 OBJECTIVES = ("glcu", "lr", "perplexity")
 HOLD_OUT = ("random", "latest")
-WEIGHTS = ("none", "log-idf")
 SOLVERS = ("fast", "paper")
 
 
 @dataclass(frozen=True)
 class Space:
-    """Ranges and choices of a search; those of two numbers have a log scale.
-
-    Weights "log-idf" are those of :class:`~docsigma.counts.TokenWeights`.
-    """
+    """Ranges and choices of a search; those of two numbers have a log scale."""
 
     n_components: tuple[int, ...] = (50, 100, 200)
     l1: tuple[float, float] = (0.01, 10.0)
     prior_precision: tuple[float, float] = (1.0, 100.0)
-    weights: tuple[str, ...] = ("none",)
 
 
 @dataclass(frozen=True)
@@ -90,22 +84,10 @@ def tune(
         given = ", ".join(map(str, space.n_components))
         raise InputError(f"sizes must be 1 or more, got {given!r}")
     choose_device(device)
-    if not space.weights or not set(space.weights) <= set(WEIGHTS):
-        given = ", ".join(space.weights)
-        raise InputError(f"`weights` must be of {', '.join(WEIGHTS)}, got {given!r}")
-    if objective == "perplexity" and space.weights != ("none",):
-        raise InputError(
-            "objective 'perplexity' takes counts as they are, got weights "
-            f"{', '.join(space.weights)}: they have another perplexity"
-        )
     if labels is None and objective != "perplexity":
         raise InputError(f"objective {objective!r} needs labels, the corpus has none")
     train, test = divide(counts.shape[0], labels, held_out, hold_out, random_state)
-    plain = counts[train], counts[test]
-    parts = {"none": plain}
-    if "log-idf" in space.weights:
-        weigh = TokenWeights().fit(plain[0])
-        parts["log-idf"] = weigh.transform(plain[0]), weigh.transform(plain[1])
+    seen, unseen = counts[train], counts[test]
 
     def evaluate(trial: Any) -> float:
         sizes = list(space.n_components)
@@ -113,8 +95,6 @@ def tune(
         for name in ("l1", "prior_precision"):
             limits = getattr(space, name)
             parameters[name] = trial.suggest_float(name, *limits, log=True)
-        weights = trial.suggest_categorical("weights", list(space.weights))
-        seen, unseen = parts[weights]
         model = BayesianSMM(
             **parameters, solver=solver, device=device, random_state=random_state
         ).fit(seen)
@@ -126,8 +106,7 @@ def tune(
                 model, seen, kept[train], unseen, kept[test], objective
             )
         if log is not None:
-            shown = show_parameters(parameters | {"weights": weights})
-            log(f"trial {trial.number}: {shown}: {value:.4f}")
+            log(f"trial {trial.number}: {show_parameters(parameters)}: {value:.4f}")
         return float(value)
 
     settings = {
@@ -192,12 +171,9 @@ def _check_journal(journal: Path) -> None:
                 )
 
 
-def show_parameters(parameters: dict[str, Any]) -> str:
+def show_parameters(parameters: dict[str, float]) -> str:
     """Return parameters in one line."""
-    return ", ".join(
-        f"{name} {x}" if isinstance(x, str) else f"{name} {x:.4g}"
-        for name, x in parameters.items()
-    )
+    return ", ".join(f"{name} {x:.4g}" for name, x in parameters.items())
 
 
 def write_tuned(path: Path, found: Tuned, settings: dict[str, Any]) -> None:

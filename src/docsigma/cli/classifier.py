@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,42 +55,50 @@ def fit(
     ] = None,
     reader: _common.DocumentOptions,
     force: _common.Force = False,
+    quiet: _common.Quiet = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Train a classifier on labelled documents and write it to a folder.
 
-    The kinds hybrid and evidence also learn from documents without a label. The folder
-    holds the model: predict and evaluate need nothing else.
+    The kinds hybrid and evidence also learn from documents without a label. The hybrid
+    learns pairs of words too, where DOCS has texts. The folder holds the model: predict
+    and evaluate need nothing else.
     """
+    from scipy import sparse
+
     from docsigma._array_checks import check_choice
-    from docsigma.classifiers.counts_classifier import (
-        KINDS,
-        SEMI_SUPERVISED,
-        CountsClassifier,
-    )
+    from docsigma.classifiers._pairs import learn_pairs
+    from docsigma.classifiers.counts_classifier import KINDS, CountsClassifier
+    from docsigma.counts import as_counts
+    from docsigma.models.components import known_words
 
     check_choice("--kind", kind, KINDS)
     _common.check_writable(out, model, docs, calibration, folder=True, force=force)
-    smm = _common.load_model(model)
+    bar = not (quiet or as_json) and sys.stderr.isatty()
+    smm = _common.load_model(model).set_params(verbose=bar)
     source = reader.count(docs, smm)
-    n_documents, counts = len(source.counts), source.counts
-    found = source.labels(slice(None))
-    unlabelled = "are used as unlabelled" if kind in SEMI_SUPERVISED else "are left out"
-    rows, labels = _common.labelled_rows(found, n_documents, docs, unlabelled)
-    if kind in SEMI_SUPERVISED:
-        classifier = CountsClassifier.fit(smm, counts, list(found or []), kind=kind)
-    else:
-        some = counts if len(rows) == n_documents else counts[rows]
-        classifier = CountsClassifier.fit(smm, some, labels, kind=kind)
+    every, counts = slice(None), source.counts
+    labels = list(source.labels(every) or [])
+    learns = KINDS[kind].learns_from_unlabelled
+    unlabelled = "are used as unlabelled" if learns else "are left out"
+    rows, _ = _common.labelled_rows(labels, len(counts), docs, unlabelled)
+    pairs = None
+    if source.texts is not None and KINDS[kind].takes == "documents":
+        texts, words = source.texts(every), known_words(smm)
+        pairs, more = learn_pairs(texts, words, verbose=bar)
+        both = [counts[every], more]
+        counts = as_counts(sparse.hstack(both, format="csr"))
+    classifier = CountsClassifier(smm, kind, verbose=bar)
+    classifier.fit(counts, labels, pairs=pairs)
     if calibration is not None:
         held_out = _KnownDocuments(classifier, reader, calibration)
-        classifier.calibrate(held_out.source.counts[held_out.rows], held_out.labels)
-    classifier.save(out)
+        classifier.calibrate(held_out.counts(), held_out.labels)
+    classifier.save(out, overwrite=force)
     report = {
         "classifier": str(out),
         "kind": kind,
         "n_documents": len(rows),
-        "n_unlabelled": n_documents - len(rows),
+        "n_unlabelled": len(labels) - len(rows),
         "n_classes": len(classifier.classes_),
     }
     shown = {"kind": kind, "documents": len(rows), "classes": str(report["n_classes"])}
@@ -130,13 +139,14 @@ def predict(
     if not 0 < coverage < 1:
         raise InputError(f"--coverage must be between 0 and 1, got {coverage:g}")
     classifier = CountsClassifier.load(clf)
-    source = reader.count(docs, classifier.model, part.rows)
+    source = reader.count(docs, classifier.model_, part.rows)
     n_tokens = source.counts.n_tokens
     tops = []
 
     def blocks() -> Blocks:
         for rows in source.blocks():
-            found = predicted_columns(classifier, source.counts[rows], coverage)
+            counts = source.counts_for(classifier, rows)
+            found = predicted_columns(classifier, counts, coverage)
             proba = [v for k, v in found.items() if k.startswith("probability[")]
             tops.append(np.max(proba, axis=0))
             columns: dict[str, Any] = {"id": source.ids(rows), **found}
@@ -196,7 +206,7 @@ def evaluate(
     classifier = CountsClassifier.load(clf)
     known = _KnownDocuments(classifier, reader, docs)
     labels, classes = known.labels, classifier.classes_
-    log_proba = known.predict_log_proba(classifier)
+    log_proba = known.predict_log_proba()
     proba = np.exp(log_proba)
     right = classes[proba.argmax(axis=1)] == labels
 
@@ -270,7 +280,8 @@ class _KnownDocuments:
     ) -> None:
         import numpy as np
 
-        self.source = reader.count(docs, classifier.model)
+        self.classifier = classifier
+        self.source = reader.count(docs, classifier.model_)
         n_documents = len(self.source.counts)
         found = self.source.labels(slice(None))
         rows, labels = _common.labelled_rows(found, n_documents, docs)
@@ -285,7 +296,11 @@ class _KnownDocuments:
         self.n_unseen = int((~known).sum())
         self.unseen = sorted(set(labels[~known].tolist()))
 
-    def predict_log_proba(self, classifier: CountsClassifier) -> Any:
+    def counts(self) -> Any:
+        """Return the counts of the documents."""
+        return self.source.counts_for(self.classifier, self.rows)
+
+    def predict_log_proba(self) -> Any:
         """Return log probabilities, computed in blocks where documents are on disk."""
         import numpy as np
 
@@ -294,8 +309,8 @@ class _KnownDocuments:
         size = len(self.rows) if self.source.counts.in_memory else BLOCK
         parts = []
         for some in np.split(self.rows, range(size, len(self.rows), size)):
-            counts = self.source.counts[some]
-            parts.append(classifier.predict_log_proba(classifier.embed(counts), counts))
+            counts = self.source.counts_for(self.classifier, some)
+            parts.append(self.classifier.predict_log_proba(counts))
         return np.concatenate(parts)
 
 

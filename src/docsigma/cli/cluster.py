@@ -37,9 +37,9 @@ def cluster(
     classifier = CountsClassifier.load(clf)
     evidence = evidence_of(classifier)
     assert evidence is not None
-    source = reader.count(docs, classifier.model)
-    embedded: Any = classifier.embed(source.counts)
-    groups = group_by_evidence(evidence, embedded)
+    source = reader.count(docs, classifier.model_)
+    posterior = classifier.model_.posterior(source.counts)
+    groups = group_by_evidence(evidence, posterior)
     columns: dict[str, Any] = {"id": source.ids(slice(None))}
     labels = source.labels(slice(None))
     if labels is not None:

@@ -91,7 +91,6 @@ def make_workspace(
 ) -> Workspace:
     """Embed the documents that a page shows, those of an older batch first."""
     import numpy as np
-    import scipy.sparse as sp
 
     from docsigma.corpora.documents import distinct
     from docsigma.explore.workspace import Workspace
@@ -110,14 +109,12 @@ def make_workspace(
         texts += source.texts(every)
         ids += source.ids(every)
         given += list(source.labels(every) or [None] * len(source.counts))
-    counts = [source.counts[every] for source in sources]
-    parts = [model.posterior(each) for each in counts]
+    parts = [model.posterior(source.counts[every]) for source in sources]
     return Workspace(
         model,
         GaussianPosterior.concatenate(parts),
         distinct(ids, " ({})"),
         texts,
-        sp.vstack(counts, format="csr"),
         given,
         n_unknown=np.concatenate([source.n_unknown for source in sources]),
         n_old=len(parts[0]) if len(parts) > 1 else 0,

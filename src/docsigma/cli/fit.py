@@ -160,12 +160,8 @@ def fit(
     bar = not (quiet or as_json) and sys.stderr.isatty() and ranks.rank == 0
     model: Any = BayesianSMM(**{**settings.model, "verbose": bar})
     model._validate_params()
-    embedder = DocumentEmbedder(model=model)
-    own = embedder.get_params(deep=False)
-    values = model.get_params(deep=False) | settings.counting
-    embedder.set_params(**{name: values[name] for name in own.keys() & values})
-    analysis = {k: v for k, v in settings.counting.items() if k not in own}
-    words, counts = _count(corpus, reader, embedder, analysis)
+    embedder = DocumentEmbedder(model=model, **settings.counting)
+    words, counts = _count(corpus, reader, embedder)
     n_tokens = float(as_counts(counts).n_tokens.sum())
     if n_tokens <= 0:
         raise InputError(f"{corpus} holds no word: every count is zero")
@@ -198,7 +194,7 @@ def fit(
         )
         raise typer.Exit(130)
     model.trained_on_["corpus"] = corpus
-    embedder.save(out)
+    embedder.save(out, overwrite=force or resume)
     checkpoint.unlink(missing_ok=True)
     remove_shards(checkpoint)
     last = model.history_[-1]
@@ -236,7 +232,6 @@ def _count(
     corpus: str,
     reader: _common.DocumentOptions,
     embedder: DocumentEmbedder,
-    analysis: dict[str, Any],
 ) -> tuple[Vocabulary | None, sp.csr_matrix | DiskCounts]:
     """Return the words and the counts of a corpus, which may be counted already."""
     from docsigma.counts import Vocabulary
@@ -246,7 +241,7 @@ def _count(
         return stored.vocabulary, stored
     documents = reader.load(corpus)
     if documents.texts is not None:
-        return embedder.learn_words(documents.texts, **analysis)
+        return embedder.learn_words(documents.texts)
     assert documents.counts is not None
     words = documents.words
     return None if words is None else Vocabulary.from_words(words), documents.counts

@@ -70,7 +70,7 @@ def index(
             raise InputError(f"{calibration} has too few labels to learn from")
     elif classifier is not None:
         found.calibrate()
-    built.save(out)
+    built.save(out, overwrite=force)
     report = {
         "index": str(out),
         "n_documents": len(found),
@@ -96,5 +96,5 @@ def empty_index(model: Path, classifier: Path | None) -> DocumentIndex:
     if classifier is None:
         return DocumentIndex(smm)
     found = CountsClassifier.load(classifier)
-    _common.check_same_model(f"the classifier {classifier}", found.model, smm, model)
+    _common.check_same_model(f"the classifier {classifier}", found.model_, smm, model)
     return DocumentIndex(found)

@@ -18,7 +18,7 @@ def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
     about: dict[str, Any] = {}
     if stored.kind == FOLDER_KIND:
         found = CountsClassifier.load(model)
-        smm, classes = found.model, [str(name) for name in found.classes_]
+        smm, classes = found.model_, [str(name) for name in found.classes_]
         about = {"classifier": found.kind, "n_classes": len(classes)}
         about["classes"] = classes
     else:

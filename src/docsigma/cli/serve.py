@@ -110,11 +110,14 @@ def load_engine(
     from docsigma.service.engine import Engine
 
     smm = _common.load_model(model, device)
-    clf = None if classifier is None else CountsClassifier.load(classifier)
-    found = None if index is None else DocumentIndex.load(index)
-    for what, other in ((f"classifier {classifier}", clf), (f"index {index}", found)):
-        if other is not None:
-            _common.check_same_model(f"the {what}", other.model, smm, model)
+    clf = found = None
+    if classifier is not None:
+        clf = CountsClassifier.load(classifier)
+        what = f"the classifier {classifier}"
+        _common.check_same_model(what, clf.model_, smm, model)
+    if index is not None:
+        found = DocumentIndex.load(index)
+        _common.check_same_model(f"the index {index}", found.model, smm, model)
     return Engine(smm, clf, found)
 
 

@@ -37,9 +37,6 @@ def tune(
     prior_precision: Annotated[
         str, option("Least and greatest precision of the prior, with a comma.")
     ] = "1,100",
-    weights: Annotated[
-        str, option("Weights of tokens to try, with commas: none, log-idf.")
-    ] = "none",
     words: Annotated[
         str | None,
         option("First and last word of a window, for Switchboard.", "all words"),
@@ -73,7 +70,6 @@ def tune(
         _whole_numbers("--components", components),
         _range("--l1", l1),
         _range("--prior-precision", prior_precision),
-        tuple(weights.split(",")),
     )
     if out.suffix == ".journal":
         raise InputError(f"--out {out} is the name of a journal: call it .json")

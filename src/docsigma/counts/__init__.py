@@ -6,7 +6,6 @@ from docsigma.counts._base import Counts
 from docsigma.counts._checks import check_counts, check_words
 from docsigma.counts.disk import DiskCounts, is_counts_folder
 from docsigma.counts.memory import MemoryCounts, as_counts
-from docsigma.counts.token_weights import TokenWeights
 from docsigma.counts.vocabulary import CountedDocuments, Vocabulary
 from docsigma.counts.word_frequencies import WordFrequencies
 from docsigma.counts.writer import CountsWriter
@@ -17,7 +16,6 @@ __all__ = [
     "CountsWriter",
     "DiskCounts",
     "MemoryCounts",
-    "TokenWeights",
     "Vocabulary",
     "WordFrequencies",
     "as_counts",

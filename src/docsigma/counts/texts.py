@@ -8,12 +8,47 @@ from typing import Any
 from docsigma.exceptions import InputError
 
 
-def as_list(column: Any) -> list[Any]:
-    """Return the entries of a list or of a column of any library."""
+def as_list(column: Any, name: str = "y", kind: str = "labels") -> list[Any]:
+    """Return the entries of a list or of a column of any library.
+
+    A table or an array of one column counts as that column. Anything else is refused by
+    an InputError that names the argument `name` and the `kind` of its entries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_list(np.array([["sun"], ["rain"]]))
+    ['sun', 'rain']
+    """
+    given, is_table = type(column).__name__, hasattr(column, "columns")
+    if isinstance(column, (str, bytes)) or not (
+        is_table or hasattr(column, "__iter__")
+    ):
+        raise InputError(f"`{name}` must be a list or a column of {kind}, got {given}")
+    shape = tuple(getattr(column, "shape", (0,)))
+    if len(shape) != 1:
+        if len(shape) != 2 or shape[1] != 1:
+            raise InputError(
+                f"`{name}` must be one column of {kind}, got a {given} of shape "
+                f'{shape}: pick one, as in table["text"]'
+            )
+        if is_table:
+            names = getattr(column, "column_names", column.columns)
+            column = column[names[0]]
+        else:
+            column = column[:, 0]
     for method in ("to_pylist", "to_list", "tolist"):
         if hasattr(column, method):
             return list(getattr(column, method)())
     return list(column)
+
+
+def is_nothing(value: Any) -> bool:
+    """Whether a value is None, NaN or pandas' NA."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas' NA is neither equal to itself nor not.
+        return True
 
 
 def beginning(text: str, length: int) -> str:
@@ -27,8 +62,9 @@ def as_texts(texts: Iterable[object]) -> list[str]:
     Raises
     ------
     InputError
-        If `texts` is one string or a table, or an entry is not a string; the message
-        names the row.
+        If `texts` is one string or has several columns, or an entry is not a string;
+        the message names the row. A missing text (None, NaN, pandas' NA) is refused
+        too: whether it stands for an empty text is for the caller to say.
 
     Examples
     --------
@@ -36,19 +72,12 @@ def as_texts(texts: Iterable[object]) -> list[str]:
     >>> as_texts(np.array(["sun", "rain"]))
     ['sun', 'rain']
     """
-    kind = type(texts).__name__
-    if getattr(texts, "ndim", 1) != 1 or hasattr(texts, "columns"):
-        raise InputError(
-            f"`texts` must be one column of strings, got a {kind} of several: pick "
-            'one, as in table["text"]'
-        )
-    if isinstance(texts, (str, bytes)) or not hasattr(texts, "__iter__"):
-        raise InputError(f"`texts` must be a list or a column of strings, got {kind}")
-    found = as_list(texts)
+    found = as_list(texts, "texts", "strings")
     for row, text in enumerate(found):
         if not isinstance(text, str):
-            given = "nothing" if text is None or text != text else type(text).__name__
-            hint = ': fill it, as with column.fillna("")' if given == "nothing" else ""
+            missing = is_nothing(text)
+            given = "nothing" if missing else type(text).__name__
+            hint = ': fill it, as with column.fillna("")' if missing else ""
             raise InputError(
                 f"row {row} of `texts` must be a string, got {given}{hint}"
             )

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
+from tqdm import tqdm
 
 from docsigma.counts._analysis import TOKEN_PATTERN, build_analyzer
 from docsigma.counts._checks import check_counts, check_words
@@ -82,6 +83,12 @@ class _Tally:
         return CountedDocuments(
             counts, n_tokens, np.asarray(self.lengths, dtype=np.int64) - n_tokens
         )
+
+
+def _texts(texts: Iterable[object], verbose: bool) -> Iterable[str]:
+    """Return texts, which show a progress bar while they are counted."""
+    known = as_texts(texts)
+    return tqdm(known, "counting", unit="text", delay=2) if verbose else known
 
 
 def _row_sums(counts: sparse.csr_matrix) -> NDArray[np.int64]:
@@ -177,13 +184,15 @@ class Vocabulary:
 
     @classmethod
     def fit_count(
-        cls, texts: Iterable[object], **settings: Any
+        cls, texts: Iterable[object], *, verbose: bool = False, **settings: Any
     ) -> tuple[Vocabulary, CountedDocuments]:
         """Make a vocabulary of `texts` and count them, in one pass over the texts.
 
         Parameters
         ----------
         texts : iterable of str
+        verbose : bool, default=False
+            Whether a progress bar is shown if it takes longer than two seconds.
         **settings
             Those of :class:`WordFrequencies`: ``min_df``, ``max_df`` and
             ``max_features`` choose the words; ``lowercase``, ``stop_words``,
@@ -202,7 +211,7 @@ class Vocabulary:
         tally = _Tally(frequencies.analyze)
         every_word = CountVectorizer(analyzer=tally, dtype=np.float32)
         try:
-            counts = sparse.csr_matrix(every_word.fit_transform(as_texts(texts)))
+            counts = sparse.csr_matrix(every_word.fit_transform(_texts(texts, verbose)))
         except InputError:  # from a tokenizer
             raise
         except ValueError as error:  # from scikit-learn: no token at all
@@ -298,15 +307,20 @@ class Vocabulary:
             settings["token_pattern"] = None
         return CountVectorizer(vocabulary=list(self.words), **settings)
 
-    def count(self, texts: Iterable[object]) -> CountedDocuments:
-        """Count the vocabulary's words in `texts`, and the unknown tokens."""
+    def count(
+        self, texts: Iterable[object], *, verbose: bool = False
+    ) -> CountedDocuments:
+        """Count the vocabulary's words in `texts`, and the unknown tokens.
+
+        With `verbose`, a bar is shown if it takes longer than two seconds.
+        """
         tally = _Tally(build_analyzer(self.settings))
         counter = CountVectorizer(
             vocabulary=self._columns, analyzer=tally, dtype=np.float32
         )
         # Skips CountVectorizer's check, which takes longer than counting a few texts.
         counter.vocabulary_, counter.fixed_vocabulary_ = self._columns, True
-        counts = counter.transform(as_texts(texts))
+        counts = counter.transform(_texts(texts, verbose))
         return tally.counted(sparse.csr_matrix(counts))
 
     def count_documents(self, documents: Documents) -> CountedDocuments:

@@ -19,6 +19,8 @@ from docsigma.objective import document_bound, kl_divergence
 from docsigma.random import Stream, antithetic_normals, generator
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from docsigma.covariances import Full, Gaussians
     from docsigma.estep.curvature import Curvature
     from docsigma.kernels import CountTensor
@@ -34,6 +36,7 @@ def infer_full(
     max_iter: int = 200,
     tol: float = 0.04,
     settings: FullSettings | None = None,
+    progress: Callable[[int], object] | None = None,
 ) -> Inferred:
     r"""Maximise the bound of each document over full covariances.
 
@@ -73,7 +76,7 @@ def infer_full(
         likelihood = model.likelihood.bind(block, model.loadings, model.bias)
         q = found.posterior[device_rows]
         state = State.start_at(likelihood, words, q, torch.zeros_like(q.mean[:, :1]))
-        climb(state, rows, found, limit, tol)
+        climb(state, rows, found, limit, tol, progress)
     # If no step improves a document, it is as good as these draws can resolve.
     ended = found.n_iter - start.n_iter < limit
     return replace(found, converged=start.converged & (found.converged | ended))

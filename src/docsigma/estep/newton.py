@@ -16,6 +16,8 @@ from docsigma.estep.state import State
 from docsigma.kernels.rounding import is_coarse, use_rounding
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from docsigma.covariances import CovarianceFamily, Gaussians
     from docsigma.kernels import CountTensor
     from docsigma.objective import Model
@@ -58,6 +60,7 @@ def infer(
     tol: float = 0.04,
     settings: NewtonSettings | None = None,
     words: Evaluator | None = None,
+    progress: Callable[[int], object] | None = None,
 ) -> Inferred:
     r"""Maximise the bound of each document over a family of posteriors.
 
@@ -95,6 +98,8 @@ def infer(
     settings : NewtonSettings, default=None
     words : Evaluator, default=None
         Evaluator of this model and family, to reuse.
+    progress : callable, default=None
+        Called after each pass with the number of documents that are done by it.
     """
     settings = settings or NewtonSettings()
     words = words or Evaluator(model, family, settings)
@@ -110,7 +115,7 @@ def infer(
         block = counts if stop - start == n_documents else counts[start:stop]
         likelihood = model.likelihood.bind(block, model.loadings, model.bias)
         state = State.begin(likelihood, words)
-        climb(state, torch.arange(start, stop), found, limit, tol)
+        climb(state, torch.arange(start, stop), found, limit, tol, progress)
     if coarse:
         with use_rounding("float32"):
             finish(counts, words, found, max_iter - limit, tol)
@@ -138,7 +143,12 @@ def finish(
 
 
 def climb(
-    state: State, rows: Tensor, found: Inferred, max_iter: int, tol: float
+    state: State,
+    rows: Tensor,
+    found: Inferred,
+    max_iter: int,
+    tol: float,
+    progress: Callable[[int], object] | None = None,
 ) -> None:
     """Step until every document is done; `rows` are their positions in `found`."""
     for iteration in range(1, max_iter + 1):
@@ -160,6 +170,8 @@ def climb(
         found.converged[where] = (done & state.sharp(tol))[under_way].cpu()
         state.open = under_way & ~done & ~state.stuck
         alive = int(state.open.sum())
+        if progress is not None:
+            progress(int(under_way.sum()) - alive)
         if alive == 0:
             break
         if alive < settings.alive * len(state.index):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from docsigma._array_checks import Floats
 from docsigma.classifiers import EvidenceClassifier
@@ -17,6 +15,8 @@ from docsigma.counts._base import BLOCK
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from docsigma.classifiers.counts_classifier import CountsClassifier
     from docsigma.posterior import GaussianPosterior
 
@@ -53,16 +53,17 @@ class Predictions:
         return cls._in_blocks(classifier.classes_, len(posterior), predict)
 
     @classmethod
-    def of_counts(cls, classifier: CountsClassifier, counts: Any) -> Predictions:
-        """Predict documents by a classifier of counts."""
+    def of_texts(
+        cls, classifier: CountsClassifier, texts: Sequence[str]
+    ) -> Predictions:
+        """Predict texts by a classifier of words."""
 
         def predict(rows: slice) -> tuple[Floats, Uncertainty]:
-            part = counts[rows]
-            q = classifier.embed(part)
-            proba = np.exp(classifier.predict_log_proba(q, part))
-            return proba, classifier.predict_uncertainty(q, part)
+            documents = classifier.embed(classifier.count(texts[rows]).counts)
+            proba = classifier.predict_proba(documents)
+            return proba, classifier.predict_uncertainty(documents)
 
-        return cls._in_blocks(classifier.classes_, counts.shape[0], predict)
+        return cls._in_blocks(classifier.classes_, len(texts), predict)
 
     @classmethod
     def _in_blocks(cls, classes: Any, n_documents: int, predict: Any) -> Predictions:
@@ -92,11 +93,6 @@ def fit_few_labels(
         random = np.random.default_rng(random_state)
         rest = np.sort(random.choice(rest, 2000, replace=False))
     y = np.array([labels[int(row)] for row in known] + [None] * len(rest), dtype=object)
-    classifier = EvidenceClassifier(covariance="diagonal", random_state=random_state)
-    with warnings.catch_warnings():
-        # The next label changes more than further steps of EM would.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        # A person starts with one document per label.
-        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-        classifier.fit(posterior[np.concatenate([known, rest])], y)
+    classifier = EvidenceClassifier(random_state=random_state)
+    classifier.fit(posterior[np.concatenate([known, rest])], y)
     return classifier

@@ -49,8 +49,6 @@ class Workspace:
         Embeddings of all documents; the first `n_old` are an old batch to compare with.
     ids, texts : sequence of str
         Ids and texts of the documents.
-    counts : sparse matrix
-        Their counts, for `classifier`.
     given : sequence of str or None, default=None
         Their initial labels.
     n_topics : int, default=10
@@ -71,7 +69,6 @@ class Workspace:
         posterior: GaussianPosterior,
         ids: Sequence[str],
         texts: Sequence[str],
-        counts: Any,
         given: Sequence[str | None] | None = None,
         *,
         n_topics: int = 10,
@@ -94,7 +91,7 @@ class Workspace:
         self.topic = group_numbers(self.groups.found)
         self.predictions: Predictions | None = None
         if classifier is not None:
-            self.predictions = Predictions.of_counts(classifier, counts)
+            self.predictions = Predictions.of_texts(classifier, texts)
         # Their Euclidean distance is the Wasserstein-2 distance of diagonal Gaussians.
         std = np.sqrt(posterior.variance)
         self._vectors = np.hstack([posterior.mean, std]).astype(np.float32)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from scipy.special import gammaln
 
 from docsigma._array_checks import Floats
-from docsigma.classifiers._same_topic import centred_marginals
-from docsigma.exceptions import InputError
+from docsigma.classifiers.evidence import mean_evidence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +34,7 @@ def group_by_evidence(
     Parameters
     ----------
     classifier : EvidenceClassifier
-        With a diagonal covariance; its classes need not be those of the documents.
+        Its classes need not be those of the documents.
     posterior : GaussianPosterior
         The documents.
 
@@ -46,14 +44,7 @@ def group_by_evidence(
         Number of each document's group, 0 for the largest; -1 for documents without
         information.
     """
-    if classifier.covariance != "diagonal":
-        raise InputError(
-            'clustering needs a classifier with covariance="diagonal", got '
-            f"{classifier.covariance!r}: the hybrid has one, however few the labels"
-        )
-    linear, precision, between = (
-        part.cpu().numpy() for part in marginals(classifier, posterior)
-    )
+    linear, precision, between = classifier.marginals(posterior)
     groups = _Groups(linear, precision, between)
     informative = np.flatnonzero(precision.any(axis=1))
     # The most certain first: they start groups that the rest can join.
@@ -65,20 +56,6 @@ def group_by_evidence(
         if not groups.join() and not moved:
             break
     return groups.by_size()
-
-
-def marginals(
-    clf: Any, posterior: GaussianPosterior
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return statistics of the mean of each document's class, and the means' variance.
-
-    They are the linear term, the precision, and the covariance between classes.
-    """
-    factors = clf._documents(posterior)
-    within = clf._form(clf.covariance_, factors.observed)
-    centre = torch.from_numpy(clf.centre_).to(within)
-    linear, precision = centred_marginals(factors, within, centre)
-    return linear, precision, clf._form(clf.between_covariance_, within)
 
 
 class _Groups:
@@ -94,9 +71,7 @@ class _Groups:
         self._alone = self._evidence_of(linear, precision)
 
     def _evidence_of(self, linear: Floats, precision: Floats) -> Floats:
-        gain = 1 / (1 + self._between * precision)
-        terms = np.square(linear) * self._between * gain + np.log(gain)
-        return np.asarray(0.5 * terms.sum(axis=-1))
+        return mean_evidence(linear, precision, self._between)
 
     def _add(self, group: int, row: int, sign: int) -> None:
         self._sums[group] += sign * self._linear[row]

@@ -121,7 +121,7 @@ class Polya(Likelihood):
             raise InputError(
                 'likelihood="polya" needs whole counts, got '
                 f'{float(values[fraction][0]):g}; likelihood="multinomial" accepts '
-                "weighted ones"
+                "fractions"
             )
         return super().bind(counts, loadings, bias)
 

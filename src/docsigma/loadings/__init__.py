@@ -7,7 +7,6 @@ from docsigma.loadings._base import (
     WordAscent,
     WordGradient,
     WordInformation,
-    are_whole,
 )
 from docsigma.loadings.gaussian import GaussianLoadings
 from docsigma.loadings.point import PointLoadings
@@ -20,7 +19,6 @@ __all__ = [
     "WordAscent",
     "WordGradient",
     "WordInformation",
-    "are_whole",
 ]
 
 LOADINGS: dict[str, type[Loadings]] = {

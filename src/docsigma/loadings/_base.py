@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from docsigma._base import Part
-from docsigma.kernels import SoftmaxWords, softmax_moments
 from docsigma.optimizers import Optimizer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from docsigma.kernels import SoftmaxMoments, Workspace
     from docsigma.optimizers import ProximalAdam
 
 
@@ -28,18 +26,10 @@ class WordInformation(NamedTuple):
         bounds in T.
     totals : Tensor of shape (V, 1)
         Tokens of each word.
-    whole : bool
-        Whether counts are whole numbers, not weighted ones.
     """
 
     curvature: Tensor
     totals: Tensor
-    whole: bool = True
-
-
-def are_whole(totals: Tensor) -> bool:
-    """Whether counts with these sums are whole numbers."""
-    return bool((totals == totals.round()).all())
 
 
 @dataclass(frozen=True)
@@ -130,30 +120,6 @@ class Loadings(Part):
     def second_moment(self, like: Tensor) -> Tensor:
         """Return :math:`E[w^2]` over the training tokens, of shape (K,)."""
         raise NotImplementedError
-
-    def moments(
-        self,
-        points: Tensor,
-        rows: Tensor,
-        *,
-        whole: bool,  # noqa: ARG002
-        second: bool,
-        weights: Tensor,
-        workspace: Workspace,
-    ) -> SoftmaxMoments:
-        """Return moments of words ``[T, m, 1]`` at draws, for training in batches.
-
-        `whole` is whether counts are whole numbers.
-        """
-        words = SoftmaxWords.of_table(rows)
-        return softmax_moments(
-            points,
-            words,
-            first=True,
-            second=second,
-            weights=weights,
-            workspace=workspace,
-        )
 
     @abstractmethod
     def shrink(self) -> float:

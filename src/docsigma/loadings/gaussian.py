@@ -17,18 +17,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from docsigma.kernels import SoftmaxMoments
     from docsigma.loadings._base import WordGradient, WordInformation
 
 # Minimum prior variance of a logit, over all dimensions. Without it search snippets
 # lose 1.5 % of the bound (`benchmarks/training_settings.py`, K 50), and nothing is
 # learned from a dozen short texts.
 TOGETHER = 5.0
-# Minimum per dimension, unless counts are weighted: it matters from K 167 on. Without
-# it, with K 300, titles lose 0.06 %, and Switchboard gains 0.5 %.
+# Minimum per dimension: it matters from K 167 on. Without it, with K 300, titles lose
+# 0.06 %, and Switchboard gains 0.5 %.
 EACH = 0.03
-# Minimum per dimension at the start: it matters from K 51 on. With K 300 the bound of
-# whole counts is the same without it; weighted ones were not compared.
+# Minimum per dimension at the start: it matters from K 51 on. With K 300 the bound is
+# the same without it.
 START = 0.1
 
 
@@ -47,13 +46,6 @@ class GaussianLoadings(Loadings):
     \sum_j (1 - S_{jk}^2/\tau_k^2)`), so that a dimension that is not needed goes to
     zero, and there is no penalty to tune.
 
-    Weighted counts (:class:`~docsigma.counts.TokenWeights`; any that are not whole
-    numbers) overstate the evidence of rare words. So all dimensions then share one
-    :math:`\tau^2` (with one each, few stay in use), and the fast solver trains on the
-    expectation over T (:func:`~docsigma.objective.moments_over_loadings`), which takes
-    twice the time and separates topics better. On whole counts the perplexity would be
-    worse.
-
     Parameters
     ----------
     least_variance : float, default=None
@@ -61,7 +53,7 @@ class GaussianLoadings(Loadings):
         variance of a word's logit per dimension. Without it, loadings and embeddings
         could shrink together, and the model with them. The ratios between dimensions
         are learned. None means 5 for all dimensions together, or 0.03 for each if that
-        is more; only the former for weighted counts.
+        is more.
     learn : bool, default=True
         Whether :math:`\tau^2` is learned.
     prior_precision : float, default=10.0
@@ -91,11 +83,11 @@ class GaussianLoadings(Loadings):
         self.learn = learn
         self.prior_precision = prior_precision
 
-    def _least(self, n_components: int, whole: bool = True) -> float:
+    def _least(self, n_components: int) -> float:
         r"""Return the minimum mean of :math:`\tau^2`."""
         least = self.least_variance
         if least is None:
-            least = max(TOGETHER / n_components, EACH if whole else 0.0)
+            least = max(TOGETHER / n_components, EACH)
         return float(least) * float(self.prior_precision)
 
     def _start(self, n_components: int) -> float:
@@ -124,18 +116,6 @@ class GaussianLoadings(Loadings):
     def second_moment(self, like: Tensor) -> Tensor:
         """Return :math:`E[w^2]` over the training tokens, of shape (K,)."""
         return torch.from_numpy(self.second_moment_).to(like)
-
-    def moments(
-        self, points: Tensor, rows: Tensor, *, whole: bool, **options: Any
-    ) -> SoftmaxMoments:
-        """Return moments at the means, or, for weighted counts, expected over T."""
-        if whole:
-            return super().moments(points, rows, whole=whole, **options)
-        variance = self._ascent.variance[: len(rows) - 1]
-        moment = self.second_moment(points)
-        return objective.moments_over_loadings(
-            points, rows, variance, moment, **options
-        )
 
     def minibatch_ascent(self, loadings: Tensor) -> _GaussianAscent:
         """Return proximal Adam for the means; the variances follow."""
@@ -183,25 +163,18 @@ class GaussianLoadings(Loadings):
         self.prior_variance_ = self.prior_variance_ @ squares
         self.second_moment_ = self.second_moment_ @ squares
 
-    def learn_prior(
-        self, mean: Tensor, variance: Tensor, step: float, whole: bool = True
-    ) -> Tensor:
-        r"""Move :math:`\tau^2` towards its fixed point, and return it.
-
-        Dimensions share one if the counts are not whole numbers.
-        """
+    def learn_prior(self, mean: Tensor, variance: Tensor, step: float) -> Tensor:
+        r"""Move :math:`\tau^2` towards its fixed point, and return it."""
         before = self.prior_variance(mean)
         if not self.learn:
             return before
         known = (variance / before).neg_().add_(1).clamp_(min=0).sum(dim=0)
         k, squares = mean.shape[1], mean.square().sum(dim=0)
-        if not whole:
-            known, squares = (t.mean().expand_as(t) for t in (known, squares))
         # One more word, with the initial variance: if nothing is known of any word, the
         # quotient would be 0 / 0.
         found = (squares + self._start(k)) / (known + 1)
         found = torch.lerp(before, found, step)
-        found = found * (self._least(k, whole) / found.mean()).clamp(min=1.0)
+        found = found * (self._least(k) / found.mean()).clamp(min=1.0)
         self.prior_variance_ = found.double().cpu().numpy()
         return found
 
@@ -225,7 +198,7 @@ class _GaussianAscent:
     def ascend(self, loadings: Tensor, gradient: WordGradient) -> None:
         """Move the means in place."""
         assert gradient.information is not None
-        curvature, totals, whole = gradient.information
+        curvature, totals = gradient.information
         n_words = len(gradient.linear)
         mean, variance = loadings[:n_words], self.variance[:n_words]
         if gradient.information is not self._known:
@@ -234,7 +207,7 @@ class _GaussianAscent:
             second = curvature.double().sum(dim=0) / totals.double().sum().clamp(min=1)
             self.part.second_moment_ = second.cpu().numpy()
         # A twentieth of the way per step; all of it gives the same bound.
-        prior = self.part.learn_prior(mean, variance, 0.05, whole)
+        prior = self.part.learn_prior(mean, variance, 0.05)
         torch.add(curvature, 1 / prior, out=variance).reciprocal_()
         if isinstance(self.optimizer, Adam):
             self.optimizer.ascend(mean, gradient.slope() - mean / prior)

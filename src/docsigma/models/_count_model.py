@@ -144,12 +144,15 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.vocabulary_ = vocabulary
         return self
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the model to a folder: safetensors, JSON and a README."""
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the model to a folder: safetensors, JSON and a README.
+
+        A folder that exists is refused without `overwrite`, unless it is empty.
+        """
         from docsigma.models.card import model_card
 
         check_is_fitted(self)
-        write_model(folder, self._pack(), model_card(self))
+        write_model(folder, self._pack(), model_card(self), overwrite=overwrite)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
@@ -247,7 +250,8 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             return stop
 
         hidden, done = not self.verbose, trainer.epoch
-        with tqdm(total=max_iter, initial=done, disable=hidden, unit="pass") as bar:
+        about: dict[str, Any] = {"desc": "training", "unit": "pass"}
+        with tqdm(total=max_iter, initial=done, disable=hidden, **about) as bar:
             self.converged_ = trainer.run(max_iter, self.tol, after)
 
     def _adopt(self, trainer: Trainer) -> Self:

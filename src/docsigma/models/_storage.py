@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Model = TypeVar("Model", bound="SubspaceModel")
 # Parameters that may differ between a run and the run that resumes it.
-FREE = {"max_iter", "tol", "verbose", "device", "output", "random_state"}
+FREE = {"max_iter", "tol", "device", "output", "random_state"}
 FREE |= {"inference_max_iter", "inference_tol", "rounding"}
 ARRAYS = ("components_", "log_unigram_", "training_log_unigram_")
 SCALARS = ("n_features_in_", "n_iter_", "converged_", "seed_", "history_")
@@ -43,6 +43,7 @@ SCALARS = ("n_features_in_", "n_iter_", "converged_", "seed_", "history_")
 
 def _parameters(model: SubspaceModel) -> dict[str, Any]:
     parameters: dict[str, Any] = model.get_params(deep=False)
+    parameters.pop("verbose", None)  # of a run, not of a model
     if not isinstance(parameters["random_state"], (int, np.integer)):
         # A RandomState cannot be written; the seed drawn from it is saved instead.
         parameters["random_state"] = None

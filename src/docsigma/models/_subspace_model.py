@@ -15,6 +15,7 @@ from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
+from tqdm import tqdm
 
 from docsigma.counts.sorted_counts import SortedCounts
 from docsigma.covariances import CovarianceFamily, DiagonalGaussians, Full, Points
@@ -291,7 +292,10 @@ class SubspaceModel(CountModel):
         return self.parts_.model(loadings, bias, variance.to(loadings))
 
     def _infer(
-        self, counts: sp.csr_matrix, family: CovarianceFamily | None = None
+        self,
+        counts: sp.csr_matrix,
+        family: CovarianceFamily | None = None,
+        progress: Callable[[int], object] | None = None,
     ) -> Gaussians:
         family = family or self.parts_.covariance
         kept = _KEPT.get(self)
@@ -301,6 +305,7 @@ class SubspaceModel(CountModel):
         limits: dict[str, Any] = {
             "max_iter": self.inference_max_iter,
             "tol": self.inference_tol,
+            "progress": progress,
         }
         if isinstance(family, Full):
             found = infer_full(documents, model, family, **limits)
@@ -338,11 +343,16 @@ class SubspaceModel(CountModel):
         """Return the arrays of the posteriors and the tokens per block of documents."""
         check_is_fitted(self)
         counts = self._check_counts(X, reset=False)
-        found = []
-        with self._arithmetic():
+        found, shown = [], bool(self.verbose)
+        about: dict[str, Any] = {"desc": "embedding", "unit": "doc", "delay": 2}
+        with (
+            self._arithmetic(),
+            tqdm(total=len(counts), disable=not shown, **about) as bar,
+        ):
             for block in counts.iter_blocks():
                 tokens = np.asarray(block.sum(axis=1), dtype=np.float64).ravel()
-                found.append((self._infer(block, family).arrays(), tokens))
+                q = self._infer(block, family, bar.update if shown else None)
+                found.append((q.arrays(), tokens))
         return found
 
     def _means(self, X: CountsLike) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -18,7 +19,6 @@ from docsigma.likelihoods import Likelihood
 from docsigma.loadings import Loadings
 from docsigma.models._gaussian_model import GaussianModel
 from docsigma.models._subspace_model import SubspaceModel
-from docsigma.models.turned import turn_model
 from docsigma.models.word_gaussians import similar_words, word_gaussians
 from docsigma.parts import Parts
 from docsigma.priors import Prior
@@ -150,8 +150,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
     Notes
     -----
     Arithmetic is float32, unless the counts given to :meth:`fit` are float64. The
-    bound is accumulated in float64. Sparse counts stay sparse. Fractions are treated
-    as weighted counts.
+    bound is accumulated in float64. Sparse counts stay sparse; counts may be fractions.
 
     References
     ----------
@@ -348,7 +347,20 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         # An axis and its opposite are equivalent: the largest entry becomes positive.
         largest = axes.abs().argmax(dim=0, keepdim=True)
         axes = axes * axes.gather(0, largest).sign()
-        return turn_model(self, axes.numpy())
+        turned = copy.copy(self)
+        turned.__dict__.pop("_stream", None)
+        # Further training appends to it, and must not append to this model's.
+        turned.history_ = list(self.history_)
+        turned.components_ = np.ascontiguousarray(
+            (loadings @ axes).T.numpy(), self.components_.dtype
+        )
+        if self.components_variance_ is not None:
+            squares = axes.square().numpy()
+            variance = squares.T @ self.components_variance_
+            turned.components_variance_ = variance.astype(self.components_.dtype)
+            turned.parts_ = copy.deepcopy(self.parts_)
+            turned.parts_.loadings.turn(squares)
+        return turned
 
     @property
     def n_effective_components_(self) -> int:

@@ -52,7 +52,7 @@ class GaussianPosterior:
         Trace of the covariance: the uncertainty as one number.
     prior : GaussianPrior or None
     n_tokens : array of float64, shape (n_documents,), or None
-        Not always integers: counts may be weighted.
+        Not always integers: counts may be fractions.
     model_digest : str or None
 
     Examples

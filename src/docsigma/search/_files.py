@@ -11,8 +11,8 @@ import numpy as np
 from docsigma._files import read_json_object
 from docsigma._tensors import read_tensors, write_tensors
 from docsigma.classifiers import EvidenceClassifier
-from docsigma.classifiers._hybrid_arrays import EVIDENCE
 from docsigma.exceptions import InputError
+from docsigma.parts import under
 from docsigma.posterior import GaussianPrior
 from docsigma.search._neighbours import Neighbours
 from docsigma.search.calibration import SameTopicCalibration
@@ -42,16 +42,9 @@ def write_index(index: GaussianIndex, files: Path, config: dict[str, Any]) -> No
         "arrays": sorted(index._arrays),
         "graph": None,
     }
-    classifier: Any = index.classifier
-    if classifier is not None:
-        arrays |= {
-            f"classifier.{name}": np.asarray(getattr(classifier, name))
-            for name in EVIDENCE
-        }
-        about["classifier"] = {
-            "covariance": classifier.covariance,
-            "n_features_in_": int(classifier.n_features_in_),
-        }
+    if index.classifier is not None:
+        own = index.classifier.arrays()
+        arrays |= {f"classifier.{name}": array for name, array in own.items()}
     for name, array in index._arrays.items():
         np.save(files / f"{name}.npy", array)
     names = {"ids": index.ids, "labels": index.labels}
@@ -70,7 +63,7 @@ def read_index(cls: type[Index], files: Path, config: dict[str, Any]) -> Index:
         arrays, _ = read_tensors(files / TENSORS)
         metric = about["metric"]
         index = cls(
-            _classifier(about, arrays),
+            _classifier(under("classifier.", arrays)),
             metric=metric if metric != "same_topic" else "wasserstein2",
             approximate=about["approximate"],
             n_candidates=about["n_candidates"],
@@ -116,14 +109,12 @@ def _map(files: Path, name: str, n_documents: int) -> Any:
         raise InputError(f"{path} is missing or damaged: {error}") from error
 
 
-def _classifier(about: dict[str, Any], arrays: dict[str, Any]) -> Any:
-    found = about.get("classifier")
-    if found is None:
+def _classifier(arrays: dict[str, Any]) -> EvidenceClassifier | None:
+    if not arrays:
         return None
-    classifier = EvidenceClassifier(covariance=found["covariance"])
-    for name in EVIDENCE:
-        setattr(classifier, name, arrays[f"classifier.{name}"])
-    classifier.n_features_in_ = found["n_features_in_"]
+    classifier = EvidenceClassifier()
     # Log ratios do not need the names of classes: numbers take their place.
-    classifier.classes_ = np.arange(len(classifier.means_))
+    classifier.classes_ = np.arange(len(arrays["class_prior_"]))
+    classifier.n_features_in_ = arrays["centre_"].size
+    classifier.set_arrays(arrays)
     return classifier

@@ -33,14 +33,14 @@ _NAME = re.compile(r"[0-9a-f]{16}")
 
 @contextlib.contextmanager
 def new_generation(
-    folder: str | os.PathLike[str], config: dict[str, Any]
+    folder: str | os.PathLike[str], config: dict[str, Any], overwrite: bool = True
 ) -> Iterator[Path]:
     """Yield a folder to fill; it becomes the content of `folder` if the block succeeds.
 
     `config` may be filled in the block, and is written after it.
     """
     target = Path(folder)
-    check_replaceable(target)
+    check_replaceable(target, overwrite)
     name = secrets.token_hex(8)
     if not (target / CONFIG).exists():
         with atomic_folder(target) as whole:

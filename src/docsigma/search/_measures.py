@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from docsigma import distances
 from docsigma._array_checks import Floats
-from docsigma.groups.by_evidence import marginals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,16 +75,9 @@ class SameTopic:
         They are :math:`B^{1/2} (I + \tilde P B)^{-1} \tilde h` with the covariance B
         between classes; their cosines rank nearly as the log ratios do.
         """
-        linear, precision, between = marginals(self.classifier, documents)
-        if between.ndim == 1:
-            found = between.sqrt() * linear / (1 + between * precision)
-        else:
-            root = torch.linalg.cholesky(between)
-            inner = root.T @ precision @ root
-            inner.diagonal(dim1=1, dim2=2).add_(1.0)
-            side = (linear @ root).unsqueeze(2)
-            found = torch.linalg.solve(inner, side).squeeze(2)
-        return np.asarray(found.cpu().numpy(), dtype=np.float32)
+        linear, precision, between = self.classifier.marginals(documents)
+        found = np.sqrt(between) * linear / (1 + between * precision)
+        return np.asarray(found, dtype=np.float32)
 
 
 Measure = Wasserstein2 | KL | SameTopic

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -96,20 +96,18 @@ class DocumentIndex:
     def model(self) -> CountModel:
         """The model, which may be that of the classifier."""
         found = self.embedder
-        return found.model if isinstance(found, CountsClassifier) else found
+        return found.model_ if isinstance(found, CountsClassifier) else found
 
     def count(self, texts: Iterable[object]) -> Any:
         """Count texts by the words of the model."""
         return known_words(self.model).count(texts).counts
 
     def embed(self, counts: Any) -> GaussianPosterior:
-        """Return the Gaussians of documents, along the axes of the index."""
+        """Return the Gaussians of documents."""
         if self.model.gives_points:
             kind = type(self.model).__name__
             raise InputError(f"an index needs Gaussians, and {kind} gives points")
-        if not isinstance(self.embedder, CountsClassifier):
-            return self.embedder.posterior(counts)
-        return cast("GaussianPosterior", self.embedder.embed(counts))
+        return self.model.posterior(counts)
 
     def add(
         self,
@@ -184,24 +182,23 @@ class DocumentIndex:
 
         The query's mean is nearly :math:`\Gamma^{-1} \sum_i x_i (t_i - \bar t)`, so its
         product with a document's mean is a sum over the query's words. With a
-        classifier, components are weighted by how well they separate classes.
+        classifier, directions are weighted by how well they separate classes.
         """
         if not len(rows):
             return []
-        model: Any = self.embedder
-        if isinstance(model, CountsClassifier):
-            model = model._embedding
-        names, classifier = known_words(self.model).words, self.index.classifier
+        model: Any = self.model
+        names, classifier = known_words(model).words, self.index.classifier
         loadings = model.components_.astype(np.float64)
         unigram = np.exp(self.model.training_log_unigram_)
         away = loadings[:, counts.indices] - (loadings @ unigram)[:, None]
         documents = self.index.posterior(rows).mean.astype(np.float64)
         prior = query.require_prior()
-        weight = query.variance[0].astype(np.float64)
+        means = documents - prior.mean
         if classifier is not None:
-            between = np.diagonal(classifier.between_covariance_)
-            weight = weight * between / np.diagonal(classifier.covariance_)
-        amounts = ((documents - prior.mean) * weight) @ away * counts.data
+            inverse = classifier.precision_
+            means = means @ inverse @ classifier.between_covariance_ @ inverse
+        variance = query.variance[0].astype(np.float64)
+        amounts = (means * variance) @ away * counts.data
         totals = np.abs(amounts).sum(axis=1, keepdims=True)
         shares = amounts / np.maximum(totals, np.finfo(np.float64).tiny)
         result = []
@@ -211,10 +208,14 @@ class DocumentIndex:
             result.append([(word, share) for word, share in chosen if share > 0])
         return result
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write model and index to a folder; a killed save keeps an older one."""
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write model and index to a folder.
+
+        A folder that exists is refused without `overwrite`, unless it is empty; a
+        killed save keeps it.
+        """
         config: dict[str, Any] = {}
-        with new_generation(folder, config) as files:
+        with new_generation(folder, config, overwrite) as files:
             write_index(self.index, files, config)
             (files / EXCERPTS).write_text(json.dumps(self._excerpts), "utf-8")
             self.embedder.save(files / "model")
@@ -240,12 +241,11 @@ def evidence_of(embedder: Any) -> EvidenceClassifier | None:
     """Return the classifier that computes log ratios; None for a model alone."""
     if not isinstance(embedder, CountsClassifier):
         return None
-    found = embedder.classifier
-    if embedder.kind == "hybrid":
-        found = found.score_
+    # The hybrid's is one of its parts; of points it has none.
+    found = getattr(embedder.classifier_, "score_", embedder.classifier_)
     if not isinstance(found, EvidenceClassifier):
         raise InputError(
-            f"the classifier {embedder.kind} has no ratios of one class: train the "
-            "kind hybrid or evidence, on a model that gives Gaussians"
+            f"the classifier {embedder._kind_name} has no ratios of one class: train "
+            "the kind hybrid or evidence, on a model that gives Gaussians"
         )
     return found

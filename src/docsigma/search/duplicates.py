@@ -99,7 +99,11 @@ def every_word(texts: Sequence[str], vocabulary: Vocabulary | None = None) -> An
     of `vocabulary` is used, if it has one.
     """
     tokenizer = None if vocabulary is None else vocabulary.tokenizer
-    settings = {"min_df": 1, "token_pattern": r"(?u)\w+", "tokenizer": tokenizer}
+    settings: dict[str, Any] = {
+        "min_df": 1,
+        "token_pattern": r"(?u)\w+",
+        "tokenizer": tokenizer,
+    }
     return Vocabulary.fit_count(texts, **settings)[1].counts
 
 

@@ -349,10 +349,14 @@ class GaussianIndex:
         self._neighbours = Neighbours(together.shape[1], self._measure.metric)
         self._neighbours.add(self._arrays["keys"], together)
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the index to a folder; a killed save keeps an older one."""
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the index to a folder.
+
+        A folder that exists is refused without `overwrite`, unless it is empty; a
+        killed save keeps it.
+        """
         config: dict[str, Any] = {}
-        with new_generation(folder, config) as files:
+        with new_generation(folder, config, overwrite) as files:
             write_index(self, files, config)
 
     @classmethod

@@ -8,16 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
-from docsigma.classifiers.counts_classifier import CountsClassifier
 from docsigma.models._subspace_model import SubspaceModel
 from docsigma.models.components import known_words
 from docsigma.service.batcher import Batcher
 from docsigma.workers.embed_batches import embedded_columns
 
 if TYPE_CHECKING:
+    from docsigma.classifiers.counts_classifier import CountsClassifier
     from docsigma.models._count_model import CountModel
     from docsigma.search import DocumentIndex
     from docsigma.service.settings import ServiceSettings
@@ -73,16 +72,16 @@ class Engine:
         return counted
 
     def _warm_up(self) -> None:
-        embedder = None if self.index is None else self.index.embedder
-        for part in (self.model, self.classifier, embedder):
-            model = part._embedding if isinstance(part, CountsClassifier) else part
+        classifier, index = self.classifier, self.index
+        own = None if classifier is None else classifier.model_
+        for model in (self.model, own, None if index is None else index.model):
             if isinstance(model, SubspaceModel):
                 model.keep_words()
         text = [" ".join(self.words.words[:3])]
         self.embed_now(text)
-        if self.classifier is not None:
+        if classifier is not None:
             self.classify_now(text)
-        if self.index is not None:
+        if index is not None:
             self._locate(text)
 
     def embed_now(self, texts: list[str]) -> list[dict[str, Any]]:
@@ -93,11 +92,10 @@ class Engine:
     def classify_now(self, texts: list[str]) -> list[dict[str, Any]]:
         """Return the label, probabilities and uncertainty of each text."""
         assert self.classifier is not None
-        counted = known_words(self.classifier.model).count(texts)
-        counts = counted.counts
-        q = self.classifier.embed(counts)
-        proba = np.exp(self.classifier.predict_log_proba(q, counts))
-        uncertainty = self.classifier.predict_uncertainty(q, counts)
+        counted = self.classifier.count(texts)
+        documents = self.classifier.embed(counted.counts)
+        proba = self.classifier.predict_proba(documents)
+        uncertainty = self.classifier.predict_uncertainty(documents)
         names = [str(name) for name in self.classifier.classes_]
         rows = proba.tolist()
         columns: dict[str, list[Any]] = {

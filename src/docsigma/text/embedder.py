@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
+import numpy as np
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -15,7 +17,9 @@ from sklearn.base import (
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from docsigma._base import HasDefaults
 from docsigma.counts import Vocabulary
+from docsigma.counts._analysis import TOKEN_PATTERN
 from docsigma.counts.texts import as_texts
 from docsigma.exceptions import InputError
 from docsigma.groups.by_means import Group, group_by_means, group_numbers
@@ -26,13 +30,21 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable
 
-    import numpy as np
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
     from docsigma.counts import Counts
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
+
+
+# Parameters that choose the words, that split texts, and that models have too.
+LIMITS = ("min_df", "max_df", "max_features")
+ANALYSIS = (
+    *("stop_words", "ngram_range", "tokenizer"),
+    *("lowercase", "token_pattern", "strip_accents"),
+)
+SHARED = ("n_components", "output", "device", "random_state", "verbose")
 
 
 class Topic(NamedTuple):
@@ -55,14 +67,17 @@ class TextEstimator(BaseEstimator):
 
 
 class DocumentEmbedder(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEstimator
+    HasDefaults, ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEstimator
 ):
     """Embeds texts as Gaussians: a vocabulary and a model.
 
     Parameters
     ----------
-    n_components : int, default=100
-        Dimensions of the embeddings.
+    n_components : int or None, default=None
+        Dimensions of the embeddings. For this parameter, `output`, `device`,
+        `random_state` and `verbose`, None means that of `model`: by default 100,
+        ``"mean"``, ``"auto"``, None and False. It is an error if both have one and
+        they differ, unless that of `model` is its default.
     min_df, max_df : int or float, default=2 and 1.0
         Keep words in at least, at most, that many documents (int) or that share of
         the documents (float).
@@ -75,17 +90,18 @@ class DocumentEmbedder(
     tokenizer : {"jieba", "janome", "pythainlp"}, function or None, default=None
         Splits texts into words: a library for Chinese, Japanese or Thai, or a function
         from a text to its words, of which a saved model has only the name.
+    lowercase, token_pattern, strip_accents
+        As in scikit-learn's ``CountVectorizer``.
     model : estimator, default=None
-        The model to fit; None means a :class:`~docsigma.BayesianSMM`. Parameters that
-        are also parameters of the embedder are overwritten.
-    output : {"mean", "mean_variance"}, default="mean"
+        The model to fit; None means a :class:`~docsigma.BayesianSMM`.
+    output : {"mean", "mean_variance"}, default=None
         What `transform` returns.
-    device : str, default="auto"
+    device : str, default=None
         ``"cpu"``, ``"cuda"``, or ``"auto"``: a GPU if there is one.
     random_state : int, RandomState or None, default=None
         Seed of all draws.
-    verbose : bool, default=False
-        Whether a progress bar is shown.
+    verbose : bool, default=None
+        Whether steps that take longer than two seconds show a progress bar.
 
     Attributes
     ----------
@@ -103,14 +119,16 @@ class DocumentEmbedder(
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "model": [BaseEstimator, None],
-        "output": [StrOptions({"mean", "mean_variance"})],
+        "output": [StrOptions({"mean", "mean_variance"}), None],
     }
+
+    _defaults: ClassVar[dict[str, type[BaseEstimator]]] = {"model": BayesianSMM}
 
     model_: CountModel
 
     def __init__(
         self,
-        n_components: int = 100,
+        n_components: int | None = None,
         *,
         min_df: float = 2,
         max_df: float = 1.0,
@@ -118,11 +136,14 @@ class DocumentEmbedder(
         stop_words: str | list[str] | None = None,
         ngram_range: tuple[int, int] = (1, 1),
         tokenizer: str | Callable[[str], Iterable[str]] | None = None,
+        lowercase: bool = True,
+        token_pattern: str = TOKEN_PATTERN,
+        strip_accents: str | None = None,
         model: BaseEstimator | None = None,
-        output: str = "mean",
-        device: str = "auto",
+        output: str | None = None,
+        device: str | None = None,
         random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
+        verbose: bool | None = None,
     ) -> None:
         self.n_components = n_components
         self.min_df = min_df
@@ -131,6 +152,9 @@ class DocumentEmbedder(
         self.stop_words = stop_words
         self.ngram_range = ngram_range
         self.tokenizer = tokenizer
+        self.lowercase = lowercase
+        self.token_pattern = token_pattern
+        self.strip_accents = strip_accents
         self.model = model
         self.output = output
         self.device = device
@@ -155,34 +179,11 @@ class DocumentEmbedder(
         vocabulary, counts = self.learn_words(X)
         return self.fit_counts(counts, vocabulary=vocabulary)
 
-    def learn_words(
-        self, X: Iterable[object], **analysis: Any
-    ) -> tuple[Vocabulary, sp.csr_matrix]:
-        """Choose the words of texts and count them: the first half of :meth:`fit`.
-
-        Parameters
-        ----------
-        X : iterable of str
-            The documents.
-        **analysis
-            Settings of :class:`~docsigma.counts.WordFrequencies` that the embedder
-            lacks, such as ``lowercase``.
-
-        Returns
-        -------
-        vocabulary : Vocabulary
-        counts : sparse matrix of shape (n_documents, n_words)
-        """
-        vocabulary, counted = Vocabulary.fit_count(
-            X,
-            min_df=self.min_df,
-            max_df=self.max_df,
-            max_features=self.max_features,
-            stop_words=self.stop_words,
-            ngram_range=self.ngram_range,
-            tokenizer=self.tokenizer,
-            **analysis,
-        )
+    def learn_words(self, X: Iterable[object]) -> tuple[Vocabulary, sp.csr_matrix]:
+        """Choose the words of texts and count them: the first half of :meth:`fit`."""
+        settings = {name: getattr(self, name) for name in LIMITS + ANALYSIS}
+        verbose = self._unfitted_model().verbose
+        vocabulary, counted = Vocabulary.fit_count(X, verbose=verbose, **settings)
         return vocabulary, counted.counts
 
     def fit_counts(
@@ -212,14 +213,39 @@ class DocumentEmbedder(
                 f"`counts` has {counts.shape[1]} columns, `vocabulary` has "
                 f"{len(vocabulary)} words"
             )
-        model = BayesianSMM() if self.model is None else clone(self.model)
-        names = {"n_components", "output", "device", "random_state", "verbose"}
-        shared = names & set(model.get_params(deep=False))
-        model.set_params(**{name: getattr(self, name) for name in shared})
+        model = self._unfitted_model()
         self.model_ = model.fit(counts, **options)
         if vocabulary is not None:
             model.set_vocabulary(vocabulary)
+        model.trained_on_ = model.trained_on_ | {"embedder": self._saved_parameters()}
         return self
+
+    def _unfitted_model(self) -> CountModel:
+        """Return a copy of the model with the parameters that the embedder gives it."""
+        own = BayesianSMM() if self.model is None else self.model
+        model: CountModel = clone(own)
+        defaults = _defaults(own)
+        for name in SHARED:
+            given, models = getattr(self, name), getattr(own, name, None)
+            if given is None or given == models:
+                continue
+            if name not in defaults or models != defaults[name]:
+                raise InputError(
+                    f"`{name}` is {given!r}, but that of `model` is {models!r}: leave "
+                    "one of them out"
+                )
+            model.set_params(**{name: given})
+        return model
+
+    def _saved_parameters(self) -> dict[str, Any]:
+        """Return, for JSON, the parameters that neither words nor model know."""
+        values = {name: getattr(self, name) for name in LIMITS + SHARED}
+        for name, value in values.items():
+            if isinstance(value, np.generic):
+                values[name] = value.item()
+        if not isinstance(values["random_state"], int):
+            values["random_state"] = None  # no RandomState is saved
+        return {**values, "verbose": None, "model": self.model is not None}
 
     def posterior(self, X: Iterable[object]) -> GaussianPosterior:
         """Return the Gaussian of each document.
@@ -233,6 +259,16 @@ class DocumentEmbedder(
         """Return the means of the documents, or means and variances (see `output`)."""
         counts = self._counts(X)
         return self.model_.transform(counts)
+
+    def score(self, X: Iterable[object], y: object = None) -> float:  # noqa: ARG002
+        """Return the bound on the log evidence per known token, in nats.
+
+        Higher is better. Embedders that know the same words can be compared by it, so
+        that a grid search over `n_components` needs no labels. A model of points has
+        no bound; its `score` is returned.
+        """
+        counts = self._counts(X)
+        return float(self.model_.score(counts))
 
     def clusters(self, X: Iterable[object], n_clusters: int = 10) -> NDArray[np.intp]:
         """Return the number of the group of each document; group 0 is the largest."""
@@ -261,10 +297,14 @@ class DocumentEmbedder(
         embed = model.transform if model.gives_points else model.posterior
         return group_by_means(model, embed(counts), n_groups, n_words)
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the model and its words to a folder, as ``docsigma fit`` does."""
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the model, its words and the parameters to a folder.
+
+        It is like those of ``docsigma fit``. A folder that exists is refused without
+        `overwrite`, unless it is empty.
+        """
         check_is_fitted(self)
-        self.model_.save(folder)
+        self.model_.save(folder, overwrite=overwrite)
 
     @classmethod
     def load(
@@ -290,18 +330,25 @@ class DocumentEmbedder(
         if tokenizer is not None:
             words = replace(words, tokenizer=tokenizer)
             model.set_vocabulary(words)
-        embedder = cls(
-            model.n_components,
-            tokenizer=words.tokenizer,
-            output=model.output,
-            device=model.device,
-        )
+        given = {name: getattr(words, name) for name in ANALYSIS}
+        if isinstance(words.stop_words, tuple):
+            given["stop_words"] = list(words.stop_words)
+        given |= model.trained_on_.get("embedder", {"model": True})
+        if given["model"]:
+            given["model"], defaults = clone(model), _defaults(model)
+            both = [name for name in SHARED if given.get(name) is not None]
+            given["model"].set_params(**{name: defaults[name] for name in both})
+        else:
+            given["model"] = None
+        embedder = cls(**given)
         embedder.model_ = model
         return embedder
 
     def _counts(self, X: Iterable[object]) -> Any:
         check_is_fitted(self)
-        return known_words(self.model_).count(X).counts
+        if self.verbose is not None:
+            self.model_.verbose = self.verbose  # it may have been set after the fit
+        return known_words(self.model_).count(X, verbose=self.model_.verbose).counts
 
     @property
     def _n_features_out(self) -> int:
@@ -311,3 +358,8 @@ class DocumentEmbedder(
         """Return the names of the columns of :meth:`transform`."""
         check_is_fitted(self)
         return self.model_.get_feature_names_out(input_features)
+
+
+def _defaults(model: BaseEstimator) -> dict[str, Any]:
+    """Return the default values of a model's parameters."""
+    return {p.name: p.default for p in signature(type(model)).parameters.values()}

@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, _fit_context, clone
-from sklearn.utils._param_validation import StrOptions
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
 from sklearn.utils.validation import check_is_fitted
 
-from docsigma.classifiers._semi_supervised_labels import is_missing
-from docsigma.classifiers.counts_classifier import (
-    KINDS,
-    SEMI_SUPERVISED,
-    CountsClassifier,
-)
+from docsigma._base import HasDefaults
+from docsigma.classifiers._labels import has_label, label_array
+from docsigma.classifiers._pairs import learn_pairs
+from docsigma.classifiers.counts_classifier import CountsClassifier, chosen_labels
 from docsigma.counts.texts import as_list, as_texts
 from docsigma.exceptions import InputError
+from docsigma.models.components import known_words
 from docsigma.text.embedder import DocumentEmbedder, TextEstimator
 
 if TYPE_CHECKING:
@@ -25,12 +24,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from docsigma.classifiers.documents import EmbeddedDocuments
     from docsigma.classifiers.explanation import Explanation
     from docsigma.classifiers.uncertainty import Uncertainty
     from docsigma.posterior import GaussianPosterior
 
 
-class TopicClassifier(ClassifierMixin, TextEstimator):
+class TopicClassifier(HasDefaults, ClassifierMixin, TextEstimator):
     """Classifies texts, with probabilities.
 
     Some labels may be missing: the embedder is fitted to all texts, and so are the
@@ -41,9 +41,14 @@ class TopicClassifier(ClassifierMixin, TextEstimator):
     embedder : DocumentEmbedder, default=None
         None means ``DocumentEmbedder()``. A fitted embedder is used unchanged; any
         other is copied and fitted to the texts.
-    kind : {"hybrid", "evidence", "glcu", "glc", "lr"}, default="hybrid"
+    kind : {"hybrid", "evidence", "glcu", "glc", "lr"} or classifier, default="hybrid"
         The classifier: on words and embeddings, on embeddings by their likelihood, on
         means and variances, or (``"glc"``, ``"lr"``) on means only.
+    missing_label : object, default=-1
+        The label that stands for none, besides None, NaN, NA and blanks. With None,
+        -1 is a class like any other; it is one anyway in labels of -1 and 1.
+    verbose : bool, default=False
+        Whether steps longer than two seconds show a progress bar.
 
     Attributes
     ----------
@@ -66,26 +71,40 @@ class TopicClassifier(ClassifierMixin, TextEstimator):
     (3, 2)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "embedder": [DocumentEmbedder, None],
-        "kind": [StrOptions(set(KINDS))],
+        "kind": [str, BaseEstimator],
+        "missing_label": "no_validation",
+        "verbose": ["boolean"],
     }
+
+    _defaults: ClassVar[dict[str, type[BaseEstimator]]] = {"embedder": DocumentEmbedder}
 
     embedder_: DocumentEmbedder
     classifier_: CountsClassifier
 
     def __init__(
-        self, embedder: DocumentEmbedder | None = None, *, kind: str = "hybrid"
+        self,
+        embedder: DocumentEmbedder | None = None,
+        *,
+        kind: Any = "hybrid",
+        missing_label: Any = -1,
+        verbose: bool = False,
     ) -> None:
         self.embedder = embedder
         self.kind = kind
+        self.missing_label = missing_label
+        self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
         self,
         X: Iterable[object],
         y: Iterable[object],
+        sample_weight: Any = None,
+        *,
         groups: Any = None,
+        times: Any = None,
     ) -> Self:
         """Learn classes from texts, some of which have a label.
 
@@ -94,10 +113,16 @@ class TopicClassifier(ClassifierMixin, TextEstimator):
         X : list or column of str
             The documents.
         y : list or column
-            Their labels; None, NaN, the number -1 or a blank where there is none.
+            Their labels; `missing_label`, None, NaN, NA or a blank where there is none.
+        sample_weight : array-like of shape (n_documents,), optional
+            Weights of the texts in the classifier; those of weight 0 are left out of
+            it.
         groups : array-like of shape (n_documents,), optional
             Author, thread or customer of each document: probabilities and prediction
             sets are then calibrated for new ones. For hybrid and evidence only.
+        times : array-like of shape (n_documents,), optional
+            Numbers or dates: documents are held out from training on earlier ones. For
+            the hybrid only.
 
         Returns
         -------
@@ -105,31 +130,47 @@ class TopicClassifier(ClassifierMixin, TextEstimator):
         """
         texts = as_texts(X)
         labels = _as_labels(y, len(texts))
+        if not has_label(labels, self.missing_label).any():
+            raise InputError(f"none of the {len(texts)} texts has a label")
         given = DocumentEmbedder() if self.embedder is None else self.embedder
         if not hasattr(given, "model_"):
-            given = clone(given).fit(texts)
-        self.embedder_ = given
-        counts, kept = given._counts(texts), np.array(labels, dtype=object)
-        if self.kind not in SEMI_SUPERVISED:
-            known = np.flatnonzero([label is not None for label in labels])
-            counts, kept = counts[known], np.array([labels[row] for row in known])
-        elif None not in labels:
-            kept = np.array(labels)
-        self.classifier_ = CountsClassifier.fit(
-            given.model_, counts, kept, kind=self.kind, groups=groups
+            given = clone(given)
+            if self.verbose and given.verbose is None:
+                given.set_params(verbose=True)
+            given.fit(texts)
+        classifier = CountsClassifier(
+            given.model_,
+            self.kind,
+            missing_label=self.missing_label,
+            verbose=self.verbose,
         )
+        counts = given._counts(texts)
+        pairs = None
+        if classifier._takes == "documents":
+            words = known_words(given.model_)
+            pairs, more = learn_pairs(texts, words, verbose=self.verbose)
+            counts = sparse.hstack([counts, more], format="csr")
+        self.classifier_ = classifier.fit(
+            counts, labels, sample_weight, groups=groups, times=times, pairs=pairs
+        )
+        self.embedder_ = given
         return self
 
-    def _embed(self, X: Iterable[object]) -> tuple[Any, Any]:
-        """Return the classifier's input for texts, and their counts."""
+    def embed(self, X: Iterable[object]) -> EmbeddedDocuments:
+        """Return the texts' counts and embeddings: what `classifier_` takes too."""
         check_is_fitted(self)
-        counts = self.embedder_._counts(X)
-        return self.classifier_.embed(counts), counts
+        return self.classifier_.embed(self.classifier_.count(as_texts(X)).counts)
 
     @property
     def classes_(self) -> NDArray[Any]:
         """Labels, in the order of the probabilities."""
+        check_is_fitted(self)
         return self.classifier_.classes_
+
+    def decision_function(self, X: Iterable[object]) -> NDArray[Any]:
+        """Return scores whose softmax is `predict_proba`; log odds of two classes."""
+        scores = self.predict_log_proba(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict_proba(self, X: Iterable[object]) -> NDArray[Any]:
         """Return the probability of each class for each document."""
@@ -138,15 +179,19 @@ class TopicClassifier(ClassifierMixin, TextEstimator):
 
     def predict_log_proba(self, X: Iterable[object]) -> NDArray[Any]:
         """Return the log probability of each class for each document."""
-        embedded = self._embed(X)  # before `classifier_`: checks that there is one
-        log_proba: NDArray[Any] = self.classifier_.predict_log_proba(*embedded)
-        return log_proba
+        texts = as_texts(X)
+        if not texts:
+            return np.zeros((0, len(self.classes_)))
+        documents = self.embed(texts)
+        return self.classifier_.predict_log_proba(documents)
 
-    def predict(self, X: Iterable[object]) -> NDArray[Any]:
-        """Return the most probable class of each document."""
-        best = self.predict_log_proba(X).argmax(axis=1)
-        winners: NDArray[Any] = self.classes_[best]
-        return winners
+    def predict(self, X: Iterable[object], *, reject: float = 0.0) -> NDArray[Any]:
+        """Return the most probable class of each document.
+
+        With `reject` it is None where the class is less probable than that. A text
+        without known words gets the most frequent class.
+        """
+        return chosen_labels(self.predict_log_proba(X), self.classes_, reject)
 
     def score(
         self, X: Iterable[object], y: Iterable[object], sample_weight: Any = None
@@ -154,10 +199,10 @@ class TopicClassifier(ClassifierMixin, TextEstimator):
         """Return the accuracy on the documents that have a label."""
         texts = as_texts(X)
         labels = _as_labels(y, len(texts))
-        known = [row for row, label in enumerate(labels) if label is not None]
+        known = np.flatnonzero(has_label(labels, self.missing_label))
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight)[known]
-        own = np.array([labels[row] for row in known])
+        own = np.array(labels[known].tolist())
         return float(super().score([texts[row] for row in known], own, sample_weight))
 
     def posterior(self, X: Iterable[object]) -> GaussianPosterior:
@@ -167,8 +212,8 @@ class TopicClassifier(ClassifierMixin, TextEstimator):
 
     def predict_uncertainty(self, X: Iterable[object]) -> Uncertainty:
         """Return the uncertainty of each prediction, with its causes."""
-        embedded = self._embed(X)
-        return self.classifier_.predict_uncertainty(*embedded)
+        documents = self.embed(X)
+        return self.classifier_.predict_uncertainty(documents)
 
     def predict_sets(
         self, X: Iterable[object], coverage: float = 0.9
@@ -179,19 +224,22 @@ class TopicClassifier(ClassifierMixin, TextEstimator):
         labelled ones. It is empty if no label is likely enough; for a text without
         known words it has all labels.
         """
-        embedded = self._embed(X)
-        chosen = self.classifier_.predict_sets(*embedded, coverage)
+        documents = self.embed(X)
+        chosen = self.classifier_.predict_sets(documents, coverage)
         return [self.classes_[row].tolist() for row in chosen]
 
     def explain(self, X: Iterable[object]) -> list[Explanation]:
         """Return the words for and against each label; for the kind ``"hybrid"``."""
-        check_is_fitted(self)
-        return self.classifier_.explain(self.embedder_._counts(X))
+        documents = self.embed(X)
+        return self.classifier_.explain(documents)
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write all to a folder, as ``docsigma classifier fit`` does."""
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write all to a folder, as ``docsigma classifier fit`` does.
+
+        A folder that exists is refused unless `overwrite` says otherwise.
+        """
         check_is_fitted(self)
-        self.classifier_.save(folder)
+        self.classifier_.save(folder, overwrite=overwrite)
 
     @classmethod
     def load(
@@ -202,20 +250,17 @@ class TopicClassifier(ClassifierMixin, TextEstimator):
     ) -> Self:
         """Read what :meth:`save` wrote; `tokenizer` is as for a `DocumentEmbedder`."""
         classifier = CountsClassifier.load(folder)
-        embedder = DocumentEmbedder._of(classifier.model, tokenizer)
-        topics = cls(embedder, kind=classifier.kind)
+        embedder = DocumentEmbedder._of(classifier.model_, tokenizer)
+        topics = cls(
+            embedder, kind=classifier.kind, missing_label=classifier.missing_label
+        )
         topics.embedder_, topics.classifier_ = embedder, classifier
         return topics
 
 
-def _as_labels(y: Iterable[object], n_texts: int) -> list[object]:
-    """Return labels as a list, None where there is none."""
-    if isinstance(y, str) or not hasattr(y, "__iter__"):
-        kind = type(y).__name__
-        raise InputError(f"`y` must be a list or a column of labels, got {kind}")
-    labels = [None if is_missing(value) else value for value in as_list(y)]
+def _as_labels(y: Any, n_texts: int) -> NDArray[Any]:
+    """Return labels as a column of objects."""
+    labels = as_list(y)
     if len(labels) != n_texts:
         raise InputError(f"there are {n_texts} texts but {len(labels)} labels")
-    if all(label is None for label in labels):
-        raise InputError(f"none of the {n_texts} texts has a label")
-    return labels
+    return label_array(labels)

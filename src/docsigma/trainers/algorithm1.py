@@ -9,7 +9,7 @@ from torch import Tensor
 
 from docsigma.exceptions import InputError
 from docsigma.kernels import SoftmaxWords, softmax_moments
-from docsigma.loadings import WordGradient, WordInformation, are_whole
+from docsigma.loadings import WordGradient, WordInformation
 from docsigma.objective import document_bound, kl_divergence
 from docsigma.optimizers import Adam
 from docsigma.random import Stream, generator, standard_normals
@@ -157,7 +157,7 @@ class Algorithm1Trainer(Trainer):
         q = self.posterior
         curvature = self.counts.backproject(q.mean.square() + q.variance)
         totals = self.counts.word_totals()
-        return WordInformation(curvature, totals[:, None], are_whole(totals))
+        return WordInformation(curvature, totals[:, None])
 
     def _move_posteriors(
         self, likelihood: DocumentLikelihood, words: SoftmaxWords, noise: Tensor

@@ -33,7 +33,7 @@ class Start:
     Attributes
     ----------
     directions : Tensor of shape (A, K)
-        Initial embeddings are the documents' weighted counts times these.
+        Initial embeddings are the documents' log counts, weighted, times these.
     importance : Tensor of shape (A,)
         The weights of the words (inverse document frequencies).
     """

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from docsigma import objective
 from docsigma.estep.curvature import LoadingsBasis, WordCurvature, own_trace
-from docsigma.kernels import Workspace
-from docsigma.loadings import WordGradient, WordInformation, are_whole
+from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments
+from docsigma.loadings import WordGradient, WordInformation
 from docsigma.optimizers import ProximalAdam
 
 if TYPE_CHECKING:
@@ -141,12 +141,11 @@ class MinibatchStep:
         size = n_words if parts.likelihood.linear else len(totals)
         self.linear_gradient = totals.new_zeros(size, k)
         moment = totals.new_zeros(k)
-        self.whole = are_whole(totals)
         self.information: WordInformation | None = None
         if parts.loadings.has_variance:
             everything = torch.zeros_like(self.linear_gradient)
             self.information = WordInformation(
-                everything[:n_words], totals[:n_words, None], self.whole
+                everything[:n_words], totals[:n_words, None]
             )
         for rows, counts in documents:
             some = q[rows]
@@ -197,10 +196,10 @@ class MinibatchStep:
         points = q.points(noise[:, None])[:, 0]
         likelihood = parts.likelihood.bind(counts, *self._counted())
         weights = self.effective_tokens[rows]
-        moments = parts.loadings.moments(
+        moments = softmax_moments(
             points,
-            self.rows,
-            whole=self.whole,
+            SoftmaxWords.of_table(self.rows),
+            first=True,
             second=curved and parts.covariance.diagonal,
             weights=weights,
             workspace=self.table.workspace,

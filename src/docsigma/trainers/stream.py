@@ -12,7 +12,7 @@ from torch import Tensor
 from docsigma.counts.sorted_counts import log_unigram
 from docsigma.estep import infer
 from docsigma.kernels import CountTensor, SoftmaxWords, softmax_moments
-from docsigma.loadings import WordGradient, WordInformation, are_whole
+from docsigma.loadings import WordGradient, WordInformation
 from docsigma.objective import corpus_bound, kl_divergence
 from docsigma.random import Stream, generator, standard_normals
 from docsigma.trainers.lsa_start import damped, first_loadings, semantic_start
@@ -186,5 +186,4 @@ class StreamTrainer:
         totals = torch.from_numpy(self._totals).to(self._like)
         second = counts.backproject(q.mean.square() + q.variance)
         self._curvature = second + self._curvature
-        whole = are_whole(counts.word_totals())
-        return WordInformation(self._curvature, totals[:, None], whole)
+        return WordInformation(self._curvature, totals[:, None])

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from docsigma.classifiers.counts_classifier import CountsClassifier
-from docsigma.models.components import known_words
-from docsigma.posterior import GaussianPosterior
 from docsigma.workers.embed_batches import token_columns
 from docsigma.workers.text_batches import TextBatches
 
@@ -49,7 +47,7 @@ class ClassifyBatches(TextBatches):
     def columns(self, texts: list[str]) -> dict[str, Any]:
         """Return the columns of the predictions."""
         classifier = _loaded(self.classifier)
-        counted = known_words(classifier.model).count(texts)
+        counted = classifier.count(texts)
         found = predicted_columns(classifier, counted.counts, self.coverage)
         return found | token_columns(counted)
 
@@ -64,19 +62,19 @@ def predicted_columns(
 ) -> dict[str, Any]:
     """Return the columns of a table of predictions."""
     names = np.array([str(name) for name in classifier.classes_], dtype=object)
-    q = classifier.embed(counts)
-    proba = np.exp(classifier.predict_log_proba(q, counts))
+    documents = classifier.embed(counts)
+    proba = classifier.predict_proba(documents)
     winners = names[proba.argmax(axis=1)].tolist()
     columns: dict[str, Any] = {"predicted": winners, "label": winners}
     for name, column in zip(names, proba.T, strict=True):
         columns[f"probability[{name}]"] = np.ascontiguousarray(column)
-    found = classifier.predict_uncertainty(q, counts)
+    found = classifier.predict_uncertainty(documents)
     columns["entropy"] = found.entropy
     columns["epistemic"] = found.epistemic
     columns["typicality"] = found.typicality
     if len(classifier.calibration):
-        chosen = classifier.predict_sets(q, counts, coverage)
+        chosen = classifier.predict_sets(documents, coverage)
         columns["prediction_set"] = ["|".join(names[row]) for row in chosen]
-    if isinstance(q, GaussianPosterior):
-        columns["total_variance"] = q.total_variance
+    if documents.posterior is not None:
+        columns["total_variance"] = documents.posterior.total_variance
     return columns

@@ -12,7 +12,8 @@ from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from docsigma.classifiers._labels import TrainingLabels, deal_folds, resolve_priors
+from docsigma.classifiers._folds import deal_folds
+from docsigma.classifiers._labels import TrainingLabels, resolve_priors
 from docsigma.exceptions import InputError
 from docsigma_paper.classifiers._word_selection import (
     best_scale,

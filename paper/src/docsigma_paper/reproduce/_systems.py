@@ -14,7 +14,6 @@ from docsigma.classifiers import (
     GaussianLinearClassifier,
     UncertainGaussianClassifier,
 )
-from docsigma.counts import TokenWeights
 from docsigma.metrics.evaluation import evaluate
 from docsigma.models import BayesianSMM
 from docsigma.posterior import GaussianPosterior
@@ -51,27 +50,11 @@ CHOSEN: dict[str, dict[str, Any]] = {
     "fisher": SPEECH,
     "fisher-asr": SPEECH,
 }
-Choice = dict[str, dict[str, Any]]
-# What the kept searches results/tune-*.json chose for the fast solver and either
-# classifier, by kind of task and counts. Windows have what was best for words 201 to
-# 400, and automatic transcripts and Fisher what was best for Switchboard's manual ones.
-TUNED: dict[tuple[str, str], Choice] = {
-    ("20newsgroups", "none"): {
-        "lr": {"n_components": 800, "l1": 0.03222, "prior_precision": 205.2},
-        "glcu": {"n_components": 800, "l1": 1, "prior_precision": 34.58},
-    },
-    ("20newsgroups", "log-idf"): {
-        "lr": {"n_components": 1200, "l1": 0.102, "prior_precision": 117.1},
-        "glcu": {"n_components": 800, "l1": 0.03222, "prior_precision": 226.6},
-    },
-    ("sides", "log-idf"): {
-        "lr": {"n_components": 400, "l1": 0.1715, "prior_precision": 294.4},
-        "glcu": {"n_components": 400, "l1": 2.207, "prior_precision": 87.02},
-    },
-    ("windows", "log-idf"): {
-        "lr": {"n_components": 200, "l1": 0.8327, "prior_precision": 12.97},
-        "glcu": {"n_components": 200, "l1": 0.08776, "prior_precision": 112.9},
-    },
+# What the kept searches results/tune-*.json chose on 20 Newsgroups for the fast solver
+# and either classifier.
+TUNED: dict[str, dict[str, Any]] = {
+    "lr": {"n_components": 800, "l1": 0.03222, "prior_precision": 205.2},
+    "glcu": {"n_components": 800, "l1": 1, "prior_precision": 34.58},
 }
 QUICK: dict[str, Any] = {"K": 5, "l1": 0.1, "passes": 20}
 # Classifiers as the table calls them: the name of the printed one, then how.
@@ -257,24 +240,20 @@ def nvdm(job: Job) -> Scores:
 
 
 def bayesian(job: Job) -> Scores:
-    """Run the Bayesian SMM, without early stopping, on counts or weighted counts."""
+    """Run the Bayesian SMM, without early stopping."""
     parameters = dict(job.parameters)
-    task = _weigh(job.task) if parameters.pop("weights", "none") != "none" else job.task
     stopped = ("glcu-stopped",) if parameters.pop("glcu_steps", None) else ()
-    return _gaussians(job, parameters, task, ("lr", "glc", "glcu", *stopped))
+    return _gaussians(job, parameters, ("lr", "glc", "glcu", *stopped))
 
 
 def tuned(job: Job) -> Scores:
     """Run it with what was chosen for either classifier."""
-    parameters = dict(job.parameters)
-    task = _weigh(job.task) if parameters.pop("weights") != "none" else job.task
-    scores = _gaussians(job, parameters["lr"], task, ("lr",))
-    return scores | _gaussians(job, parameters["glcu"], task, ("glc", "glcu"))
+    scores = _gaussians(job, job.parameters["lr"], ("lr",))
+    return scores | _gaussians(job, job.parameters["glcu"], ("glc", "glcu"))
 
 
-def _gaussians(
-    job: Job, parameters: dict[str, Any], task: Task, kinds: tuple[str, ...]
-) -> Scores:
+def _gaussians(job: Job, parameters: dict[str, Any], kinds: tuple[str, ...]) -> Scores:
+    task = job.task
     model = BayesianSMM(
         **parameters, device=job.setting.device, random_state=job.seed
     ).fit(task.train)
@@ -282,27 +261,13 @@ def _gaussians(
     return _classify(task, train, test, kinds)
 
 
-def _weigh(task: Task) -> Task:
-    """Make bursts and common words weigh less."""
-    weights = TokenWeights().fit(task.train)
-    train, test = weights.transform(task.train), weights.transform(task.test)
-    return Task(train, test, task.train_labels, task.test_labels)
+def _first_try(setting: Setting, _name: TaskName) -> dict[str, Any]:
+    return {"n_components": setting.pick(100, 5)}
 
 
-def _first_try(weights: str) -> Callable[[Setting, TaskName], dict[str, Any]]:
-    def parameters(setting: Setting, _name: TaskName) -> dict[str, Any]:
-        return {"n_components": setting.pick(100, 5), "weights": weights}
-
-    return parameters
-
-
-def _searched(weights: str) -> Callable[[Setting, TaskName], dict[str, Any]]:
-    def parameters(setting: Setting, name: TaskName) -> dict[str, Any]:
-        small = {"n_components": 5}
-        choice = setting.pick(TUNED[name.kind, weights], {"lr": small, "glcu": small})
-        return {**choice, "weights": weights}
-
-    return parameters
+def _searched(setting: Setting, _name: TaskName) -> dict[str, Any]:
+    small = {"n_components": 5}
+    return setting.pick(TUNED, {"lr": small, "glcu": small})
 
 
 def _sweeps(
@@ -354,25 +319,13 @@ SYSTEMS: dict[str, System] = {
     "pv-dbow": System("PV-DBOW", _vectors, paragraph_vectors, needs="gensim"),
     "bayesian-smm": System("Bayesian SMM", _proposed, bayesian),
     "bayesian-smm-fast": System(
-        "Bayesian SMM, fast", _first_try("none"), bayesian, extension=True
-    ),
-    "bayesian-smm-weighted": System(
-        "Bayesian SMM, fast, weighted",
-        _first_try("log-idf"),
-        bayesian,
-        extension=True,
+        "Bayesian SMM, fast", _first_try, bayesian, extension=True
     ),
     "bayesian-smm-tuned": System(
         "Bayesian SMM, fast, tuned",
-        _searched("none"),
+        _searched,
         tuned,
         extension=True,
         corpora=("20newsgroups",),
-    ),
-    "bayesian-smm-weighted-tuned": System(
-        "Bayesian SMM, fast, weighted, tuned",
-        _searched("log-idf"),
-        tuned,
-        extension=True,
     ),
 }

@@ -1,4 +1,4 @@
-"""Cross-validation that keeps groups, or earlier and later documents, apart."""
+"""Parts that documents are held out in: alike in classes, by group or by time."""
 
 from __future__ import annotations
 
@@ -7,18 +7,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-from docsigma._array_checks import check_shape
-from docsigma.classifiers._labels import deal_folds, is_nothing, label_array
+from docsigma._array_checks import Floats, check_shape
+from docsigma.classifiers._labels import label_array
+from docsigma.counts.texts import is_nothing
 from docsigma.exceptions import InputError
 
 
 class Split(NamedTuple):
     """Which documents to train on, and which to evaluate."""
 
-    train: NDArray[np.bool_]
-    held_out: NDArray[np.bool_]
+    train: NDArray[np.intp]
+    held_out: NDArray[np.intp]
+
+
+def trained_on(known: Floats, split: Split) -> Floats:
+    """Return weights of documents in classes, without those that are held out."""
+    weights = np.zeros_like(known)
+    weights[split.train] = known[split.train]
+    return weights
 
 
 def make_splits(
@@ -51,13 +59,13 @@ def make_splits(
         block = _blocks(np.asarray(times), n_folds + 1)
         pairs = [(block < i, block == i) for i in range(1, int(block.max()) + 1)]
     else:
-        fold = deal(codes, n_folds, random_state, groups)
+        fold = deal_folds(codes, n_folds, random_state, groups)
         pairs = [(fold != i, fold == i) for i in range(int(fold.max()) + 1)]
     splits = []
     for train, held_out in pairs:
         known = held_out & np.isin(codes, codes[train])
         if known.any() and len(np.unique(codes[train])) > 1:
-            splits.append(Split(train, known))
+            splits.append(Split(np.flatnonzero(train), np.flatnonzero(known)))
     return splits
 
 
@@ -85,20 +93,23 @@ def _blocks(times: NDArray[Any], n_blocks: int) -> NDArray[np.intp]:
     return np.asarray(block.reshape(-1), dtype=np.intp)
 
 
-def deal(
+def deal_folds(
     codes: NDArray[np.intp], n_folds: int, random_state: Any, groups: Any = None
 ) -> NDArray[np.intp]:
-    """Return the fold of each document: stratified, groups kept together."""
-    if groups is None:
-        return deal_folds(codes, n_folds, random_state)
-    groups = np.asarray(groups)
-    n_groups = len(np.unique(groups))
+    """Return the fold of each document: stratified, the documents in a random order.
+
+    Classes with fewer documents than folds are missing in some of the folds; documents
+    of one group are kept together.
+    """
     fold = np.zeros(len(codes), dtype=np.intp)
-    largest = int(np.bincount(codes).max())
-    n_folds = min(n_folds, n_groups, largest)
+    # With more folds than the largest class has documents, some would be empty.
+    n_folds = min(n_folds, int(np.bincount(codes).max()))
+    if groups is not None:
+        n_folds = min(n_folds, len(np.unique(groups)))
     if n_folds < 2:
         return fold
-    split = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random_state)
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    split = kind(n_folds, shuffle=True, random_state=random_state)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class")
         for number, (_, rows) in enumerate(split.split(codes, codes, groups)):

@@ -1,0 +1,264 @@
+r"""What each piece and setting of the classifiers is worth, on training documents.
+
+    python benchmarks/ablations.py switchboard short-texts/searchsnippets
+
+A fifth of the training documents is held out (of 20 Newsgroups the last of each class)
+and stands for test documents, which are not looked at. `TopicClassifier` with default
+settings is fitted to the rest, and then again with one thing changed. Each number is
+the cross-entropy of the held-out documents, whole and cut to ten words, in nats; those
+under "5 labels" and "1 label" are means over two draws of so many labels per class.
+Result: results/ablations.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from _corpora import CORPORA, cut, draw_labels, load
+from _versions import commit
+from docsigma import BayesianSMM, DocumentEmbedder, TopicClassifier
+from docsigma.classifiers import _believed_classes, _pool, _search, hybrid
+from docsigma.classifiers._margins import Margins
+from docsigma.classifiers._softmax_regression import Coefficients, Features
+from docsigma.classifiers._words import inverse_document_frequencies
+from peers_machine import describe_run
+
+if TYPE_CHECKING:
+    from docsigma.classifiers.documents import EmbeddedDocuments
+
+ROOT = Path(__file__).parents[1]
+DRAWS = 2
+
+
+class WeightedSMM(BayesianSMM):
+    """A model of log(1 + x) idf in the place of word counts x."""
+
+    def fit(self, X: Any, y: Any = None, **options: Any) -> Any:
+        """Learn the weights, then the model."""
+        self.idf_ = inverse_document_frequencies(X)
+        return super().fit(self._weigh(X), y, **options)
+
+    def posterior(self, X: Any) -> Any:
+        """Return the posteriors of plain counts."""
+        return super().posterior(self._weigh(X[:]))
+
+    def _weigh(self, X: Any) -> Any:
+        weighted = X.astype(float)
+        weighted.data = np.log1p(weighted.data) * self.idf_[weighted.indices]
+        return weighted * (X.sum() / weighted.sum())
+
+
+def no_pairs(texts: Any, *_: Any, **__: Any) -> Any:
+    """Learn no pairs of words."""
+    return None, sparse.csr_matrix((len(list(texts)), 0))
+
+
+def no_regression(
+    features: Features, targets: Any, start: Any, *_: Any, **__: Any
+) -> Any:
+    """Leave the regression where it starts: all classes are alike."""
+    return Coefficients.zeros(features, targets.shape[1], start.scale)
+
+
+def moderated(self: Any, documents: EmbeddedDocuments) -> Features:
+    """Shrink the embedding as MacKay's approximation does the logits it gives."""
+    features = self._plain_features(documents)
+    share = documents.posterior.total_variance / self._norm**2
+    return Features(
+        features.words, features.embedding / np.sqrt(1 + np.pi / 8 * share)[:, None]
+    )
+
+
+def with_embedding(self: Any, documents: EmbeddedDocuments) -> sparse.csr_matrix:
+    """Let the support vector machine see the means too."""
+    means = 0.3 * (documents.means - self._centre) / self._norm
+    words = hybrid.tfidf(documents.both, self._idf)
+    return sparse.hstack([words, means], format="csr")
+
+
+def score_alone(weights: list[float]) -> _pool.Pool:
+    """Give the last part, the score, all the weight."""
+    last = np.arange(len(weights)) == len(weights) - 1
+    return _pool.Pool(np.zeros(1), last[:, None].astype(float))
+
+
+def fixed(*names: str) -> list[tuple[Any, str, Any]]:
+    """Leave settings where the search starts."""
+    first = _search.Point()._asdict()
+    bounds = {n: (first[n], first[n]) for n in names}
+    return [(_search, "BOUNDS", _search.BOUNDS | bounds)]
+
+
+# Each with what it replaces: an object, a name, and the replacement.
+PIECES: dict[str, list[tuple[Any, str, Any]]] = {
+    "as it is": [],
+    "no pairs of words": [("docsigma.text.topic_classifier", "learn_pairs", no_pairs)],
+    "no support vector machine": [
+        (
+            Margins,
+            "log_proba",
+            lambda self, X: np.zeros((X.shape[0], len(self.intercept))),
+        )
+    ],
+    "no regression": [
+        (hybrid, "fit_regression", no_regression),
+        (_search, "fit_regression", no_regression),
+    ],
+    "no score": [
+        (
+            _believed_classes.BelievedClasses,
+            "log_proba",
+            lambda self, factors: np.zeros((len(factors), len(self.log_prior))),
+        )
+    ],
+    "regression moderated by variances": [
+        (hybrid.HybridClassifier, "_features", moderated)
+    ],
+    "weights alike at all lengths": [(_pool, "KNOTS", [0.5])],
+    "C fixed": fixed("C"),
+    "scale fixed": fixed("scale"),
+    "margin fixed": fixed("margin"),
+    "no search": fixed("C", "scale", "margin"),
+    "weighted counts": [],
+}
+PIECES["no regression, no search"] = PIECES["no regression"] + PIECES["no search"]
+PIECES["no regression, machine sees embedding"] = [
+    *PIECES["no regression"],
+    (hybrid.HybridClassifier, "_wide", with_embedding),
+]
+PIECES["the same, no search"] = [
+    *PIECES["no regression, machine sees embedding"],
+    *PIECES["no search"],
+]
+ONE = {
+    "as it is": [],
+    "score alone": [(_pool.Pool, "constant", score_alone)],
+    "BELIEFS 1": [(_believed_classes, "BELIEFS", (1.0,))],
+}
+FEW = {
+    **{name: PIECES[name] for name in ("as it is", "no score", "no regression")},
+    **{name: PIECES[name] for name in ("no support vector machine", "no search")},
+    "BELIEFS 1": ONE["BELIEFS 1"],
+    "the same, no search": PIECES["the same, no search"],
+}
+GROUPS = {"all": (PIECES, 1), "5 labels": (FEW, DRAWS), "1 label": (ONE, DRAWS)}
+
+
+@contextmanager
+def changed(pieces: list[tuple[Any, str, Any]]) -> Iterator[None]:
+    """Replace pieces of the classifiers for a while."""
+    plain = hybrid.HybridClassifier._features
+    with ExitStack() as stack:
+        stack.enter_context(
+            patch.object(hybrid.HybridClassifier, "_plain_features", plain, create=True)
+        )
+        for owner, name, new in pieces:
+            if isinstance(owner, str):
+                stack.enter_context(patch(f"{owner}.{name}", new))
+            else:
+                stack.enter_context(patch.object(owner, name, new))
+        yield
+
+
+def held_out(name: str) -> tuple[list[str], np.ndarray, list[str], np.ndarray]:
+    """Return training texts and labels, and those that stand for the test ones."""
+    corpus = load(name)
+    labels, random = corpus.labels, np.random.default_rng(0)
+    held = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        if name != "20newsgroups":
+            rows = random.permutation(rows)
+        held[rows[len(rows) - len(rows) // 5 :]] = True
+    texts = np.array(corpus.texts, dtype=object)
+    return list(texts[~held]), labels[~held], list(texts[held]), labels[held]
+
+
+def embed(name: str, folder: Path) -> str:
+    """Fit the embedder of a corpus, and save it."""
+    torch.set_num_threads(1)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    embedder = DocumentEmbedder(random_state=0).fit(held_out(name)[0])
+    embedder.save(folder, overwrite=True)
+    return name
+
+
+def measure(name: str, folder: Path, group: str, piece: str, draw: int) -> dict:
+    """Fit with one thing changed; return cross-entropies of held-out documents."""
+    torch.set_num_threads(1)
+    texts, labels, others, truth = held_out(name)
+    changes = GROUPS[group][0][piece]
+    if group != "all":
+        labels = draw_labels(labels, int(group.split()[0]), draw)
+    embedder: Any = DocumentEmbedder.load(folder)
+    if piece == "weighted counts":
+        embedder = DocumentEmbedder(model=WeightedSMM(random_state=0)).fit(texts)
+    begun = time.process_time()
+    with changed(changes):
+        topics = TopicClassifier(embedder).fit(texts, labels)
+        row = {"fit_seconds": round(time.process_time() - begun, 1)}
+        for n in (0, 10):
+            log_proba = topics.predict_log_proba(cut(others, [n] * len(others)))
+            codes = np.searchsorted(topics.classes_, truth)
+            own = log_proba[np.arange(len(codes)), codes]
+            row[str(n or "whole")] = round(float(-own.mean()), 4)
+    return row
+
+
+def main() -> None:
+    """Run the ablations of some corpora."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("corpora", nargs="*", default=CORPORA)
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--cache", type=Path, default=ROOT / "benchmarks/.cache/embed")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "benchmarks/results/ablations.json"
+    )
+    options = parser.parse_args()
+    rows: dict[tuple[str, str, str], list[dict]] = {}
+    # The largest first, so that nobody waits for it in the end.
+    sizes = {name: sum(map(len, load(name).texts)) for name in options.corpora}
+    names = sorted(sizes, key=lambda name: -sizes[name])
+    run = describe_run(1) | {"commit": commit(ROOT)}
+    with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
+
+        def submit(work: Callable[..., Any], name: str, *arguments: Any) -> Any:
+            folder = options.cache / name.replace("/", "-")
+            return pool.submit(work, name, folder, *arguments)
+
+        embedded = [submit(embed, name) for name in names]
+        jobs = {}
+        for done in as_completed(embedded):
+            name = done.result()
+            for group, (pieces, n) in GROUPS.items():
+                for piece in pieces:
+                    for draw in range(n):
+                        job = submit(measure, name, group, piece, draw)
+                        jobs[job] = name, group, piece
+        for done in as_completed(jobs):
+            rows.setdefault(jobs[done], []).append(done.result())
+            print(*jobs[done], rows[jobs[done]][-1], flush=True)
+            found: dict[str, Any] = {}
+            for (name, group, piece), each in sorted(rows.items()):
+                values = {k: float(np.mean([row[k] for row in each])) for k in each[0]}
+                mean = {k: round(value, 4) for k, value in values.items()}
+                found.setdefault(name, {}).setdefault(group, {})[piece] = mean
+            report = json.dumps({"run": run, "found": found}, indent=1)
+            options.out.write_text(report + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""What documents say about their embeddings, with the prior divided out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from docsigma._array_checks import Floats
+    from docsigma.posterior import GaussianPosterior
+
+# A document whose variances are this much of all others' is known exactly.
+EXACT = 1e9
+
+
+@dataclass(frozen=True)
+class Factors:
+    r"""Likelihoods of embeddings, :math:`\exp(h^T w - \tfrac12 c\, w^T G w)`.
+
+    Attributes
+    ----------
+    linear : Tensor of shape (n, K)
+        :math:`h`.
+    size : Tensor of shape (n,)
+        :math:`c`: how much a document says, in words.
+    """
+
+    linear: Tensor
+    size: Tensor
+
+    def __len__(self) -> int:
+        return len(self.size)
+
+    def __getitem__(self, rows: Any) -> Factors:
+        if isinstance(rows, np.ndarray):
+            rows = torch.from_numpy(rows).to(self.size.device)
+        return Factors(self.linear[rows], self.size[rows])
+
+    def times(self, share: Tensor | float) -> Factors:
+        """Return what the documents say if only a share of it counts."""
+        each = torch.as_tensor(share).to(self.size).expand(len(self))
+        return Factors(each[:, None] * self.linear, each * self.size)
+
+
+@dataclass(frozen=True)
+class Information:
+    r"""The shape :math:`G` that the precisions of all documents share.
+
+    A posterior :math:`N(\nu, \Gamma^{-1})` under the prior :math:`N(m_0, \Lambda^{-1})`
+    holds the likelihood of precision :math:`P = \Gamma - \Lambda`. The Hessian of a
+    multinomial does not depend on the words seen, so that P differs among documents in
+    size more than in shape. Each gets :math:`P = c\,G`, with G the mean information of
+    a word and c the size that fits its own variances best, and
+    :math:`h = (\Lambda + cG)\nu - \Lambda m_0`, which leaves its mean as it is. Then
+    any covariance can be made the identity in axes in which G is diagonal too, and a
+    document costs K operations per class whatever the covariances.
+
+    Attributes
+    ----------
+    matrix : Tensor of shape (K, K)
+        :math:`G`.
+    prior_mean : Tensor of shape (K,)
+    prior_precision : Tensor of shape (K, K)
+    """
+
+    matrix: Tensor
+    prior_mean: Tensor
+    prior_precision: Tensor
+
+    @classmethod
+    def of(
+        cls, q: GaussianPosterior, device: torch.device, weights: Floats
+    ) -> Information:
+        """Return the mean information of the words of weighted documents."""
+        prior = q.require_prior()
+
+        def tensor(array: Floats) -> Tensor:
+            return torch.tensor(array, dtype=torch.float64, device=device)
+
+        precision = tensor(prior.precision_matrix())
+        mean = torch.tensordot(tensor(weights), _excess(q, precision), dims=1)
+        if mean.ndim == 1:
+            mean = torch.diag(mean)
+        n_tokens = weights.sum() if q.n_tokens is None else weights @ q.n_tokens
+        mean = (mean + mean.mT) / 2 / max(float(n_tokens), 1.0)
+        values, vectors = torch.linalg.eigh(mean)
+        # Where the words say nothing rounding must not say less.
+        least = torch.finfo(mean.dtype).eps * values.max().clamp(min=1e-300)
+        matrix = (vectors * values.clamp(min=float(least))) @ vectors.mT
+        return cls(matrix, tensor(prior.mean), precision)
+
+    @classmethod
+    def exact(
+        cls, points: Floats, device: torch.device, weights: Floats
+    ) -> Information:
+        """Return the information of weighted documents that are known exactly."""
+        centre = np.average(points, axis=0, weights=weights)
+        variance = np.average((points - centre) ** 2, axis=0, weights=weights)
+        variance = np.where(variance > 0, variance, 1.0)
+        matrix = torch.diag(torch.tensor(1 / variance, device=device))
+        mean = torch.tensor(centre).to(matrix)
+        return cls(EXACT * matrix, mean, matrix)
+
+    def factors_of_points(self, points: Floats) -> Factors:
+        """Return the factors of documents that are known exactly."""
+        found = torch.tensor(points).to(self.matrix)
+        return Factors(found @ self.matrix, torch.ones(len(points)).to(found))
+
+    def factors(self, q: GaussianPosterior) -> Factors:
+        """Divide the prior out of posteriors that carry it.
+
+        A document without known words says nothing at all.
+        """
+        excess = _excess(q, self.prior_precision)
+        scale = torch.linalg.inv(self.prior_precision)
+        weights = scale @ self.matrix @ scale
+        if excess.ndim == 2:
+            own = weights.diagonal()
+            size = excess @ own / (own * self.matrix.diagonal()).sum()
+        else:
+            size = torch.einsum("nij,ij->n", excess, weights)
+            size = size / (weights * self.matrix).sum()
+        size = size.clamp(min=0)
+        if q.n_tokens is not None:
+            known = torch.tensor(q.n_tokens > 0, device=size.device)
+            size = torch.where(known, size, 0.0)
+        mean = torch.tensor(q.mean, dtype=torch.float64, device=size.device)
+        linear = size[:, None] * (mean @ self.matrix)
+        prior = (mean - self.prior_mean) @ self.prior_precision
+        return Factors(linear + (size > 0)[:, None] * prior, size)
+
+    def axes(self, covariance: Tensor) -> tuple[Tensor, Tensor]:
+        """Return axes, as columns, and the information of a word along them.
+
+        In these axes the covariance is the identity.
+        """
+        root = torch.linalg.cholesky(covariance)
+        values, vectors = torch.linalg.eigh(root.mT @ self.matrix @ root)
+        return root @ vectors, values.clamp(min=0)
+
+    def arrays(self) -> dict[str, Floats]:
+        """Return the arrays that a saved classifier must hold."""
+        names = ("matrix", "prior_mean", "prior_precision")
+        return {name: getattr(self, name).cpu().numpy() for name in names}
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, Any], device: torch.device) -> Information:
+        """Restore what :meth:`arrays` returned."""
+        found = {k: torch.tensor(v, device=device) for k, v in arrays.items()}
+        return cls(**found)
+
+
+def _excess(q: GaussianPosterior, prior_precision: Tensor) -> Tensor:
+    """Return the precisions less the prior's: diagonals, or matrices."""
+    like = prior_precision
+    if q.covariance is not None:
+        covariance = torch.tensor(q.covariance).to(like)
+        full: Tensor = torch.linalg.inv(covariance) - like
+        return full
+    variance = torch.tensor(q.variance).to(like)
+    excess: Tensor = 1 / variance - like.diagonal()
+    return excess.clamp(min=0)

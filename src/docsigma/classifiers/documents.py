@@ -1,0 +1,77 @@
+"""Documents as the classifiers see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from docsigma.exceptions import InputError
+from docsigma.posterior import GaussianPosterior
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+    from numpy.typing import NDArray
+
+    from docsigma._array_checks import Floats
+
+
+@dataclass(frozen=True)
+class EmbeddedDocuments:
+    """Word counts and what a model made of them.
+
+    Attributes
+    ----------
+    counts : csr_matrix of shape (n_documents, n_words)
+        Words, all of which the model knows.
+    embedding : GaussianPosterior, or ndarray of shape (n_documents, n_components)
+        Gaussians; or points, from a model that gives those.
+    pairs : csr_matrix of shape (n_documents, n_pairs)
+        Pairs of neighbouring words, of which the model knows nothing.
+    """
+
+    counts: sp.csr_matrix
+    embedding: GaussianPosterior | NDArray[Any]
+    pairs: sp.csr_matrix
+
+    def __post_init__(self) -> None:
+        if len(self.embedding) != self.counts.shape[0]:
+            raise InputError(
+                f"there are counts of {self.counts.shape[0]} documents, but embeddings "
+                f"of {len(self.embedding)}"
+            )
+
+    def __len__(self) -> int:
+        return int(self.counts.shape[0])
+
+    def __getitem__(self, rows: Any) -> EmbeddedDocuments:
+        return EmbeddedDocuments(
+            self.counts[rows], self.embedding[rows], self.pairs[rows]
+        )
+
+    @cached_property
+    def both(self) -> sp.csr_matrix:
+        """Words and pairs, side by side."""
+        both: sp.csr_matrix = sparse.hstack([self.counts, self.pairs], format="csr")
+        return both
+
+    @property
+    def posterior(self) -> GaussianPosterior | None:
+        """The Gaussians, None where embeddings are points."""
+        given = self.embedding
+        return given if isinstance(given, GaussianPosterior) else None
+
+    @cached_property
+    def means(self) -> Floats:
+        """The means of the Gaussians, or the points."""
+        posterior = self.posterior
+        points = self.embedding if posterior is None else posterior.mean
+        return np.asarray(points, dtype=np.float64)
+
+    @cached_property
+    def n_tokens(self) -> Floats:
+        """Known words of each document."""
+        return np.asarray(self.counts.sum(axis=1), dtype=np.float64).ravel()

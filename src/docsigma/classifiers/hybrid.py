@@ -272,15 +272,24 @@ class HybridClassifier(BaseClassifier):
         )
 
     def _check(self, X: Any) -> EmbeddedDocuments:
-        """Refuse anything but documents with as many words as `fit` saw."""
+        """Refuse anything but documents of the sizes that `fit` saw."""
         if not isinstance(X, EmbeddedDocuments):
             raise InputError(
                 f"`X` must be EmbeddedDocuments, got {type(X).__name__}: "
                 "TopicClassifier takes texts, CountsClassifier takes counts"
             )
-        found, known = X.counts.shape[1], getattr(self, "n_features_in_", None)
-        if known is not None and found != known:
-            raise InputError(f"`X` has {found} words, but there were {known} in `fit`")
+        if getattr(self, "n_features_in_", None) is None:
+            return X
+        n_words = self.n_features_in_
+        for what, found, known in (
+            ("words", X.counts.shape[1], n_words),
+            ("pairs of words", X.pairs.shape[1], len(self._idf) - n_words),
+            ("components", X.means.shape[1], len(self._centre)),
+        ):
+            if found != known:
+                raise InputError(
+                    f"`X` has {found} {what}, but there were {known} in `fit`"
+                )
         return X
 
     def _features(self, documents: EmbeddedDocuments) -> Features:

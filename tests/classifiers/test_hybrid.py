@@ -1,0 +1,320 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import log_softmax
+from sklearn.base import clone
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+
+from docsigma import BayesianSMM, GaussianPosterior, InputError, load_corpus
+from docsigma.classifiers import HybridClassifier
+from docsigma.classifiers._folds import make_splits
+from docsigma.classifiers._softmax_regression import (
+    Coefficients,
+    Features,
+    fit_regression,
+)
+from docsigma.classifiers._words import inverse_document_frequencies, tfidf
+from docsigma.classifiers.documents import EmbeddedDocuments
+
+EPS = np.finfo(np.float64).eps
+
+
+@pytest.fixture(scope="module")
+def setting():
+    """Documents of three classes, the words of which stand for pairs too."""
+    corpus = load_corpus("synthetic", n_train=200)
+    labels = np.where(corpus.truth.train_embeddings[:, 0] > 0, "up", "down")
+    labels = np.where(corpus.truth.train_embeddings[:, 1] > 0.3, "side", labels)
+    model = BayesianSMM(4, max_iter=60, learning_rate=0.05, random_state=0)
+    model.fit(corpus.train.counts)
+
+    def documents(counts):
+        return EmbeddedDocuments(counts, model.posterior(counts), counts[:, :20])
+
+    return documents, corpus, labels
+
+
+@pytest.fixture(scope="module")
+def train(setting):
+    documents, corpus, _ = setting
+    return documents(corpus.train.counts)
+
+
+@pytest.fixture(scope="module")
+def test(setting):
+    documents, corpus, _ = setting
+    return documents(corpus.test.counts)
+
+
+@pytest.fixture(scope="module")
+def hybrid(setting, train):
+    *_, labels = setting
+    return HybridClassifier().fit(train, labels)
+
+
+def points(documents, embedding):
+    return EmbeddedDocuments(documents.counts, embedding, documents.pairs)
+
+
+def test_the_regression_is_scikit_learns_on_both_side_by_side():
+    random = np.random.default_rng(0)
+    words = sp.random(80, 12, 0.4, "csr", random_state=1)
+    embedding = random.normal(size=(80, 3))
+    codes = random.integers(0, 3, 80)
+    features, scale, C = Features(words, embedding), 0.5, 2.0
+    start = Coefficients.zeros(features, 3, scale)
+    found = fit_regression(features, np.eye(3)[codes], start, C, tol=1e-15)
+    both = np.hstack([words.toarray(), scale * embedding])
+    theirs = LogisticRegression(C=C, tol=1e-10, max_iter=10_000).fit(both, codes)
+    ours = log_softmax(found.scores(features), axis=1)
+    # Both end within sqrt(eps) of the minimum of one smooth function.
+    np.testing.assert_allclose(ours, theirs.predict_log_proba(both), atol=1e-5)
+
+
+def test_soft_labels_are_weighted_copies():
+    random = np.random.default_rng(3)
+    words = sp.random(30, 6, 0.5, "csr", random_state=2)
+    features = Features(words, random.normal(size=(30, 2)))
+    soft = random.dirichlet(np.ones(3), 30)
+    start = Coefficients.zeros(features, 3, 1.0)
+    one = fit_regression(features, soft, start, 1.0, tol=1e-15)
+    copies = features[np.tile(np.arange(30), 3)]
+    hard = np.concatenate([np.eye(3)[[c] * 30] * soft[:, [c]] for c in range(3)])
+    other = fit_regression(copies, hard, start, 1.0, tol=1e-15)
+    # Each ends within sqrt(eps) of the minimum.
+    np.testing.assert_allclose(one.scores(features), other.scores(features), atol=1e-5)
+
+
+def test_idf_is_scikit_learns():
+    counts = sp.csr_matrix([[1.0, 0, 2], [0, 0, 1], [3, 0, 1]])
+    theirs = TfidfTransformer().fit(counts)
+    np.testing.assert_allclose(inverse_document_frequencies(counts), theirs.idf_)
+    norms = sp.linalg.norm(tfidf(counts, theirs.idf_), axis=1)
+    np.testing.assert_allclose(norms, 1.0)
+    copies = TfidfTransformer().fit(counts[[0, 0, 2, 2, 2]])
+    weighted = inverse_document_frequencies(counts, np.array([2.0, 0.0, 3.0]))
+    np.testing.assert_allclose(weighted, copies.idf_)
+
+
+def test_words_and_embedding_add_up_to_the_log_odds(hybrid, test):
+    log_proba = hybrid.predict_log_proba(test)
+    both = test.both
+    # Sums of that many terms, each a product of a weight, a value and a coefficient.
+    n_terms = both.shape[1] + test.means.shape[1] + 10
+    for row, one in enumerate(hybrid.explain(test)):
+        first, second = np.sort(log_proba[row])[::-1][:2]
+        amounts = [amount for _, amount in one.words]
+        total = sum(amounts) + one.embedding + one.intercept
+        size = sum(map(abs, amounts)) + np.abs(log_proba[row]).max() + 1
+        assert abs(total - (first - second)) < n_terms * EPS * size
+        assert one.log_odds == pytest.approx(total, rel=1e-12)
+        best = np.argsort(-log_proba[row])[:2]
+        assert [one.label, one.against] == hybrid.classes_[best].tolist()
+        assert sorted(word for word, _ in one.words) == sorted(both[row].indices)
+        assert amounts == sorted(amounts, key=abs, reverse=True)
+
+
+def test_explanations_name_words_and_pairs(hybrid, test):
+    names = [f"word {i}" for i in range(test.counts.shape[1])]
+    names += [f"pair {i}" for i in range(20)]
+    numbers, named = hybrid.explain(test[:5]), hybrid.explain(test[:5], names)
+    for one, other in zip(numbers, named, strict=True):
+        assert [names[number] for number, _ in one.words] == [w for w, _ in other.words]
+
+
+def test_a_document_without_words_gets_the_class_priors(setting, hybrid):
+    documents, corpus, labels = setting
+    empty = sp.csr_matrix((2, corpus.test.counts.shape[1]), dtype=np.float32)
+    proba = hybrid.predict_proba(documents(empty))
+    shares = [np.mean(labels == name) for name in hybrid.classes_]
+    np.testing.assert_allclose(proba, [shares, shares], rtol=1e-12)
+    explanation = hybrid.explain(documents(empty))[0]
+    assert explanation.words == []
+    assert explanation.intercept == explanation.log_odds
+
+
+def test_it_is_better_than_guessing_and_its_parts_are_chosen(hybrid, setting):
+    *_, labels = setting
+    held_out, prior = hybrid.cross_entropies_, hybrid.class_prior_
+    assert min(held_out.values()) < -(prior @ np.log(prior)) / 2
+    chosen = hybrid.C_, hybrid.scale_, hybrid.margin_
+    assert held_out[chosen] == min(held_out.values())
+    assert (hybrid.pool_.weights >= 0).all()
+    assert len(hybrid.calibration_) == len(labels)
+
+
+def test_the_scale_of_a_useless_embedding_comes_out_small(setting, train):
+    *_, labels = setting
+    noise = np.random.default_rng(0).normal(size=(len(labels), 40))
+    with_noise = HybridClassifier().fit(points(train, noise), labels)
+    without = HybridClassifier().fit(points(train, noise[:, :1] * 0), labels)
+    assert with_noise.score_ is without.score_ is None
+    assert with_noise.scale_ <= 0.1
+    losses = [min(h.cross_entropies_.values()) for h in (with_noise, without)]
+    # Of the noise the least scale is left, or the search stops a step before it.
+    assert losses[0] < 1.05 * losses[1]
+
+
+@pytest.mark.parametrize("missing", [None, -1, np.nan, " "])
+def test_unknown_labels_are_no_class(setting, train, missing):
+    *_, labels = setting
+    some = np.array(labels, dtype=object)
+    some[40:] = missing
+    hybrid = HybridClassifier().fit(train, some)
+    np.testing.assert_array_equal(hybrid.classes_, np.unique(labels))
+    # Naming the largest of three classes comes as far less than once in a million.
+    assert np.mean(hybrid.predict(train[40:]) == labels[40:]) > 0.7
+    # Whatever stands for no label, it stands for the same.
+    some[40:] = "none"
+    other = HybridClassifier(missing_label="none").fit(train, some)
+    np.testing.assert_array_equal(
+        other.predict_log_proba(train), hybrid.predict_log_proba(train)
+    )
+
+
+def test_one_label_per_class_works(setting, train, test):
+    *_, labels = setting
+    some = np.full(len(labels), None, dtype=object)
+    for name in np.unique(labels):
+        some[np.flatnonzero(labels == name)[0]] = name
+    hybrid = HybridClassifier().fit(train, some)
+    assert np.isfinite(hybrid.predict_log_proba(test)).all()
+    assert len(hybrid.calibration_) == 0
+    assert hybrid.cross_entropies_ == {}
+    with pytest.raises(InputError, match="no calibration documents"):
+        hybrid.calibration_.reject_threshold(risk=0.1)
+    # Regression and score count alike, the machine not at all.
+    np.testing.assert_array_equal(hybrid.pool_.at(np.ones(1)), [[0.5, 0.0, 0.5]])
+
+
+def test_documents_of_weight_zero_are_absent(setting, train):
+    *_, labels = setting
+    weights = np.random.default_rng(0).integers(0, 3, len(labels))
+    rows = np.flatnonzero(weights)
+    one = HybridClassifier().fit(train, labels, weights)
+    other = HybridClassifier().fit(train[rows], labels[rows], weights[rows])
+    np.testing.assert_array_equal(
+        one.predict_log_proba(train), other.predict_log_proba(train)
+    )
+    copies = np.repeat(labels, weights)
+    shares = [np.mean(copies == name) for name in one.classes_]
+    np.testing.assert_allclose(one.class_prior_, shares)
+
+
+def test_uncertainty_has_its_parts(setting, hybrid, test):
+    documents, corpus, _ = setting
+    found = hybrid.predict_uncertainty(test)
+    proba = hybrid.predict_proba(test)
+    np.testing.assert_allclose(found.entropy, -(proba * np.log(proba)).sum(axis=1))
+    assert (found.epistemic >= 0).all()
+    assert (found.epistemic <= found.entropy).all()
+    # A few words leave more doubt that others would remove.
+    counts = corpus.test.counts.astype(np.int64)
+    counts.data = np.random.default_rng(0).binomial(counts.data, 0.05)
+    counts.eliminate_zeros()
+    short = documents(counts.astype(np.float32))
+    doubt = hybrid.predict_uncertainty(short)
+    assert doubt.epistemic.mean() > 2 * found.epistemic.mean()
+    q = test.posterior
+    known = GaussianPosterior(
+        q.mean, np.full_like(q.variance, 1e-12), prior=q.prior, n_tokens=q.n_tokens
+    )
+    exact = hybrid.predict_uncertainty(replace(test, embedding=known))
+    # An entropy's change is of the order of the draws' deviation, 1e-6, squared.
+    assert exact.epistemic.max() < 1e-9
+
+
+def test_of_points_nothing_is_drawn(setting, train, test):
+    *_, labels = setting
+    hybrid = HybridClassifier().fit(points(train, train.means), labels)
+    assert hybrid.pool_.weights.shape[0] == 2
+    found = hybrid.predict_uncertainty(points(test, test.means))
+    assert found.epistemic.max() <= 10 * EPS
+    assert found.entropy.min() > 0
+
+
+def test_groups_and_times_are_kept_apart():
+    codes = np.tile([0, 1], 30)
+    groups = np.repeat(np.arange(12), 5)
+    for train, held_out in make_splits(codes, 3, 0, groups=groups):
+        assert not set(groups[train]) & set(groups[held_out])
+    times = np.random.default_rng(0).integers(0, 20, 60)
+    splits = make_splits(codes, 3, 0, times=times)
+    assert len(splits) == 3
+    for train, held_out in splits:
+        assert times[train].max() < times[held_out].min()
+    days = np.datetime64("2020-01-01") + times
+    for one, other in zip(splits, make_splits(codes, 3, 0, times=days), strict=True):
+        np.testing.assert_array_equal(one.held_out, other.held_out)
+    with pytest.raises(InputError, match="not both"):
+        make_splits(codes, 3, 0, groups=groups, times=times)
+    assert make_splits(np.arange(4), 3, 0) == []
+
+
+@pytest.mark.parametrize("n_folds", [2, 3, 7])
+def test_every_document_is_held_out_once(n_folds):
+    codes = np.array([0] * 20 + [1] * 11 + [2] * 2)
+    splits = make_splits(codes, n_folds, 0)
+    held_out = np.concatenate([split.held_out for split in splits])
+    assert sorted(held_out) == list(range(33))
+    for train, own in splits:
+        assert not set(train) & set(own)
+        assert set(codes[own]) <= set(codes[train])
+
+
+def test_groups_and_times_reach_the_folds(setting, train):
+    *_, labels = setting
+    late = np.arange(len(labels))
+    hybrid = HybridClassifier(n_folds=3).fit(train, labels, times=late)
+    # Of four blocks in time the first is only trained on.
+    assert len(hybrid.calibration_) == 150
+    # One group leaves nothing to hold out.
+    alone = HybridClassifier().fit(train, labels, groups=["a"] * len(labels))
+    assert len(alone.calibration_) == 0
+    # Groups that are the classes leave nothing that training knows.
+    assert len(HybridClassifier().fit(train, labels, groups=labels).calibration_) == 0
+
+
+def test_groups_that_do_not_fit_get_one_sentence(setting, train, test):
+    *_, labels = setting
+    some = [None, *labels[1:]]
+    names = ["a", "b"] * 100
+
+    def fit(**options):
+        return HybridClassifier().fit(train, some, **options)
+
+    for name in ("groups", "times"):
+        with pytest.raises(InputError, match=r"shape \(200,\), got \(3,\)"):
+            fit(**{name: [1, 2, 3]})
+        with pytest.raises(InputError, match=f"`{name}` has no value in row 7"):
+            fit(**{name: [*names[:7], None, *names[8:]]})
+    # Of a document without label nothing is asked.
+    hybrid = fit(groups=[None, *names[1:]])
+    assert np.isfinite(hybrid.predict_log_proba(test)).all()
+
+
+def test_bad_input_is_one_sentence(setting, hybrid, train, test):
+    _, corpus, labels = setting
+    counts, q = corpus.test.counts, test.posterior
+    with pytest.raises(InputError, match="must be EmbeddedDocuments, got csr_matrix"):
+        hybrid.predict(counts)
+    with pytest.raises(InputError, match="got ndarray: TopicClassifier takes texts"):
+        clone(hybrid).fit(train.means, labels)
+    with pytest.raises(InputError, match=r"counts of 100 documents, but .* of 10"):
+        EmbeddedDocuments(counts, q[:10], counts[:, :20])
+    with pytest.raises(InputError, match="the classifier needs Gaussians"):
+        hybrid.predict(points(test, test.means))
+    with pytest.raises(InputError, match=r"has 30 words, but there were \d+ in `fit`"):
+        hybrid.predict(EmbeddedDocuments(counts[:, :30], q, test.pairs))
+    with pytest.raises(InputError, match="has 3 pairs of words, but there were 20 in"):
+        hybrid.predict(EmbeddedDocuments(counts, q, test.pairs[:, :3]))
+    narrow = GaussianPosterior(q.mean[:, :2], q.variance[:, :2])
+    with pytest.raises(InputError, match="has 2 components, but there were 4 in `fit`"):
+        hybrid.predict(replace(test, embedding=narrow))
+    with pytest.raises(InputError, match="`y` has 3 labels, but `X` has 200"):
+        clone(hybrid).fit(train, labels[:3])

@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from docsigma._array_checks import Floats, check_choice
 from docsigma._base import HasDefaults
 from docsigma.classifiers._base import BaseClassifier
-from docsigma.classifiers._labels import TrainingLabels, fingerprints
+from docsigma.classifiers._folds import check_column
+from docsigma.classifiers._labels import TrainingLabels, fingerprints, label_array
 from docsigma.classifiers._pairs import pairs_of
 from docsigma.classifiers.conformal import PredictionSets
 from docsigma.classifiers.documents import EmbeddedDocuments
@@ -99,7 +100,7 @@ class CountsClassifier(HasDefaults, BaseClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "model": [BaseEstimator, None],
-        "kind": [str, BaseEstimator],
+        "kind": [str, BaseClassifier],
         "missing_label": "no_validation",
         "verbose": ["boolean"],
     }
@@ -177,6 +178,8 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         labels = TrainingLabels.check_some(
             y, n_documents, sample_weight, missing_label=self.missing_label
         )
+        for name, column in options.items():
+            check_column(name, column, n_documents, labels.kept)
         if not options:
             contents = [fingerprints(block) for block in counts.iter_blocks()]
             labels = labels.merged(np.concatenate(contents))
@@ -199,7 +202,7 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         weights[labels.unlabelled] = labels.unlabelled_weights
         documents = self.embed(counts)
         for name, column in options.items():
-            options[name] = np.asarray(column)[rows]
+            options[name] = label_array(column)[rows]
         if classifier.learns_from_unlabelled:
             classifier.set_params(missing_label=None)
         self.classifier_ = classifier.fit(

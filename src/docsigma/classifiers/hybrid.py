@@ -278,9 +278,9 @@ class HybridClassifier(BaseClassifier):
                 f"`X` must be EmbeddedDocuments, got {type(X).__name__}: "
                 "TopicClassifier takes texts, CountsClassifier takes counts"
             )
-        if getattr(self, "n_features_in_", None) is None:
+        n_words = getattr(self, "n_features_in_", None)
+        if n_words is None:
             return X
-        n_words = self.n_features_in_
         for what, found, known in (
             ("words", X.counts.shape[1], n_words),
             ("pairs of words", X.pairs.shape[1], len(self._idf) - n_words),

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
 from sklearn.utils.validation import check_is_fitted
 
 from docsigma._base import HasDefaults
+from docsigma.classifiers._base import BaseClassifier
 from docsigma.classifiers._labels import has_label, label_array
 from docsigma.classifiers._pairs import learn_pairs
 from docsigma.classifiers.counts_classifier import CountsClassifier, chosen_labels
@@ -73,7 +74,7 @@ class TopicClassifier(HasDefaults, ClassifierMixin, TextEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "embedder": [DocumentEmbedder, None],
-        "kind": [str, BaseEstimator],
+        "kind": [str, BaseClassifier],
         "missing_label": "no_validation",
         "verbose": ["boolean"],
     }

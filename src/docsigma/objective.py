@@ -82,12 +82,6 @@ class Model:
         words = SoftmaxWords(self.loadings, self.bias)
         return softmax_moments(points, words).lse
 
-    def to(self, like: Tensor) -> Model:
-        """Return the model in another dtype or on another device."""
-        prior = type(self.prior)(self.prior.gaussian, like)
-        loadings, bias = self.loadings.to(like), self.bias.to(like)
-        return Model(loadings, bias, self.likelihood, prior, self.words)
-
 
 def drawn_spread(moments: SoftmaxMoments) -> Tensor:
     """Return the diagonal of the second derivative of the log-sum-exp in w."""

@@ -19,7 +19,7 @@ from docsigma.likelihoods import Multinomial, Polya
 from docsigma.loadings import PointLoadings
 from docsigma.marginal_likelihood import estimate_marginal_likelihood
 from docsigma.parts import Parts
-from docsigma.priors import IsotropicPrior
+from docsigma.priors import IsotropicPrior, PriorTensors
 from second_kinds import FullPrior, LowRank
 from toy import toy
 
@@ -229,7 +229,12 @@ def test_documents_do_not_depend_on_neighbours_or_blocks(family):
 def test_single_precision_is_near_double(family):
     problem, _, model = setting("paper", 5, n=30, v=80)
     double = infer_full(problem.counts, model, family, tol=1e-3).posterior
-    single_model = model.to(torch.empty(0))
+    single_model = replace(
+        model,
+        loadings=model.loadings.float(),
+        bias=model.bias.float(),
+        prior=PriorTensors(model.prior.gaussian, torch.empty(0)),
+    )
     counts = CountTensor(problem.matrix, single_model.bias)
     single = infer_full(counts, single_model, family, tol=1e-3).posterior
     assert single.mean.dtype == torch.float32

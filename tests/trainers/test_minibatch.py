@@ -13,7 +13,7 @@ from docsigma.kernels import softmax_moments
 from docsigma.parts import Parts
 from docsigma.random import Stream, generator, standard_normals
 from docsigma.trainers import MinibatchSettings, MinibatchTrainer
-from docsigma.trainers.minibatch_step import MinibatchStep, log_shares
+from docsigma.trainers.minibatch_step import MinibatchStep
 from docsigma.trainers.schedule import Stage, plan_stages
 
 K = 3
@@ -136,21 +136,7 @@ def test_the_bound_of_a_pass_is_the_bound_of_the_whole_model(
 
 def test_the_linear_half_of_the_gradient_is_kept_as_posteriors_move(counts):
     training = part_way(counts, 50)
-    step = MinibatchStep(
-        training.table,
-        50,
-        training.parts,
-        training.prior,
-        training.q,
-        training.effective_tokens,
-        training.settings,
-        documents=training.documents(50),
-        totals=training.totals,
-        log_shares=log_shares(training.totals, 50),
-        documents_with=training.documents_with(50),
-        n_tokens=float(counts.sum()),
-        ranks=training.ranks,
-    )
+    step = MinibatchStep(training, 50)
     step.update_basis()
     for batch in (0, 2):
         n = len(training.dealt.parts[batch])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -19,6 +20,8 @@ class Gaussians(ABC):
     r"""Posteriors :math:`q(w_d) = N(\nu_d, \Sigma_d)` of some documents."""
 
     mean: Tensor  # (n, K)
+    # Attributes that are tensors with one row per document.
+    names: ClassVar[tuple[str, ...]]
     # Whether documents are points: no variance, and the prior's density as divergence.
     is_point: ClassVar[bool] = False
 
@@ -65,13 +68,15 @@ class Gaussians(ABC):
     def square(self, vectors: Tensor) -> Tensor:
         r"""Return :math:`v^\top\Sigma v` per document, float64."""
 
-    @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors by name, each with one row per document."""
+        return {name: getattr(self, name) for name in self.names}
 
-    @abstractmethod
     def like(self, tensors: dict[str, Tensor]) -> Self:
         """Return posteriors of the same family with other tensors."""
+        other = copy.copy(self)
+        vars(other).update(tensors)
+        return other
 
     @abstractmethod
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:

@@ -30,6 +30,8 @@ class DiagonalGaussians(Gaussians):
         :math:`\exp(-2\varsigma)`, if already computed.
     """
 
+    names: ClassVar[tuple[str, ...]] = ("mean", "log_std")
+
     def __init__(
         self, mean: Tensor, log_std: Tensor, precision: Tensor | None = None
     ) -> None:
@@ -86,10 +88,6 @@ class DiagonalGaussians(Gaussians):
         r"""Return :math:`v^\top\Sigma v` per document, float64."""
         scaled = self.variance * vectors * vectors
         return scaled.sum(dim=1, dtype=torch.float64)
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors by name."""
-        return {"mean": self.mean, "log_std": self.log_std}
 
     def like(self, tensors: dict[str, Tensor]) -> DiagonalGaussians:
         """Return posteriors with other tensors."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -27,6 +27,8 @@ class FullGaussians(Gaussians):
     factor : Tensor of shape (n, K, K)
         :math:`L`, lower triangular.
     """
+
+    names: ClassVar[tuple[str, ...]] = ("mean", "factor")
 
     def __init__(self, mean: Tensor, factor: Tensor) -> None:
         self.mean = mean
@@ -86,14 +88,6 @@ class FullGaussians(Gaussians):
     def square(self, vectors: Tensor) -> Tensor:
         r"""Return :math:`v^\top\Sigma v` per document, float64."""
         return (self.factor.mT @ vectors[:, :, None]).double().square().sum(dim=(1, 2))
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors by name."""
-        return {"mean": self.mean, "factor": self.factor}
-
-    def like(self, tensors: dict[str, Tensor]) -> FullGaussians:
-        """Return posteriors with other tensors."""
-        return FullGaussians(**tensors)
 
     def halfway(self, other: Gaussians) -> FullGaussians:
         """Return these means with the average of both precision matrices."""

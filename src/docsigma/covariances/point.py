@@ -28,6 +28,7 @@ class Points(Gaussians):
     """
 
     is_point: ClassVar[bool] = True
+    names: ClassVar[tuple[str, ...]] = ("mean", "curvature")
 
     def __init__(self, mean: Tensor, curvature: Tensor) -> None:
         self.mean = mean
@@ -67,14 +68,6 @@ class Points(Gaussians):
     def square(self, vectors: Tensor) -> Tensor:
         """Return zeros, float64."""
         return torch.zeros_like(vectors[:, 0], dtype=torch.float64)
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors by name."""
-        return {"mean": self.mean, "curvature": self.curvature}
-
-    def like(self, tensors: dict[str, Tensor]) -> Points:
-        """Return points with other tensors."""
-        return Points(**tensors)
 
     def halfway(self, other: Gaussians) -> Points:
         """Return these points with the average of both curvatures."""

@@ -33,38 +33,30 @@ class PointLoadings(Loadings):
         """Return the sum of both penalties."""
         return objective.penalty(loadings, float(self.l1), float(self.l2))
 
-    def minibatch_ascent(self, loadings: Tensor) -> _ProximalAscent:
+    def minibatch_ascent(self, loadings: Tensor) -> _PointAscent:
         """Return proximal Adam, which yields exact zeros in spite of noise."""
-        optimizer = ProximalAdam(loadings, l1=float(self.l1), l2=float(self.l2))
-        return _ProximalAscent(optimizer)
-
-    def full_ascent(self, loadings: Tensor, learning_rate: float) -> _OrthantAscent:
-        """Return the paper's orthant-wise Adam, or Adam without l1."""
-        optimizer = (
-            OrthantAdam(loadings, learning_rate, float(self.l1))
-            if self.l1 > 0
-            else Adam(loadings, learning_rate)
+        return _PointAscent(
+            ProximalAdam(loadings, l1=float(self.l1), l2=float(self.l2))
         )
-        return _OrthantAscent(optimizer, float(self.l2))
+
+    def full_ascent(self, loadings: Tensor, learning_rate: float) -> _PointAscent:
+        """Return the paper's orthant-wise Adam, or Adam without l1."""
+        optimizer = Adam(loadings, learning_rate)
+        if self.l1 > 0:
+            optimizer = OrthantAdam(loadings, learning_rate, float(self.l1))
+        return _PointAscent(optimizer, float(self.l2))
 
 
-class _ProximalAscent:
-    def __init__(self, optimizer: ProximalAdam) -> None:
-        self.optimizer = optimizer
-        self.state, self.restore = optimizer.state, optimizer.restore
-
-    def ascend(self, loadings: Tensor, gradient: WordGradient) -> None:
-        """Move the loadings in place."""
-        gradient.proximal_step(self.optimizer, loadings)
-
-
-class _OrthantAscent:
-    def __init__(self, optimizer: Adam, l2: float) -> None:
+class _PointAscent:
+    def __init__(self, optimizer: Adam | ProximalAdam, l2: float = 0.0) -> None:
         self.optimizer, self.l2 = optimizer, l2
         self.state, self.restore = optimizer.state, optimizer.restore
 
     def ascend(self, loadings: Tensor, gradient: WordGradient) -> None:
         """Move the loadings in place."""
+        if isinstance(self.optimizer, ProximalAdam):
+            gradient.proximal_step(self.optimizer, loadings)
+            return
         slope = gradient.slope()
         if self.l2 > 0:
             slope = slope - self.l2 * loadings

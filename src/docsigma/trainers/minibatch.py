@@ -194,6 +194,14 @@ class MinibatchTrainer(Trainer):
         rows = np.arange(self.n_documents)
         return rows if self.unseen is None else np.delete(rows, self.dealt.first)
 
+    def seen_tokens(self) -> tuple[Tensor, float]:
+        """Return the tokens of each word, and all, that words learn from now."""
+        totals, n_tokens = self.totals, float(self.counts.tokens[self._seen()].sum())
+        if self.unseen is not None:
+            counts = self.counts.batch(self.dealt.first, self.counts.n_features)
+            totals = totals - CountTensor(counts, self._like).word_totals()
+        return totals, n_tokens
+
     def batch(self, number: int, n_words: int) -> Batch:
         """Return a batch; those of a corpus in memory are made once per stage."""
         if not self.counts.in_memory:
@@ -304,25 +312,7 @@ class MinibatchTrainer(Trainer):
         source = generator(self.seed, Stream.ORDER, self.epoch)
         batches = torch.randperm(len(self.dealt), generator=source).tolist()
         unseen = self.unseen
-        totals, n_tokens = self.totals, float(self.counts.tokens[self._seen()].sum())
-        if unseen is not None:
-            counts = self.counts.batch(self.dealt.first, self.counts.n_features)
-            totals = totals - CountTensor(counts, self._like).word_totals()
-        step = MinibatchStep(
-            self.table,
-            n_words,
-            self.parts,
-            self.prior,
-            self.q,
-            self.effective_tokens,
-            settings,
-            documents=self.documents(n_words),
-            totals=totals,
-            log_shares=log_shares(self.totals, n_words),
-            documents_with=self.documents_with(n_words),
-            n_tokens=n_tokens,
-            ranks=self.ranks,
-        )
+        step = MinibatchStep(self, n_words)
         regular = self.epoch == 0 or (done + 1) % settings.curved_every == 0
         curved = regular or done == stage.n_passes - 1
         k = self.table.n_components

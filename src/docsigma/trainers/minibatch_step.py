@@ -14,17 +14,12 @@ from docsigma.loadings import WordGradient, WordInformation
 from docsigma.optimizers import ProximalAdam
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from docsigma.covariances import Gaussians
     from docsigma.kernels import CountTensor, SoftmaxMoments
     from docsigma.likelihoods import LikelihoodTerms
     from docsigma.loadings import Loadings, WordAscent
     from docsigma.optimizers import Optimizer
-    from docsigma.parts import Parts
-    from docsigma.priors import PriorTensors
-    from docsigma.ranks import Ranks
-    from docsigma.trainers.settings import MinibatchSettings
+    from docsigma.trainers.minibatch import MinibatchTrainer
 
 
 class Batch(NamedTuple):
@@ -97,43 +92,27 @@ def log_shares(totals: Tensor, n_words: int) -> Tensor:
 class MinibatchStep:
     r"""One pass of :class:`~docsigma.trainers.minibatch.MinibatchTrainer`.
 
-    It moves the first `n_words` of `table` and the posteriors `q` of this process's
-    `documents` in place. Of the whole corpus, `totals` are the tokens of each word,
-    `documents_with` the number of documents that contain it, and `n_tokens` all tokens.
-    `log_shares` are the :func:`log_shares` of the merged words. `bound` and `kl` are
-    sums over the documents visited so far. `linear_gradient` is :math:`X^\top\nu` of
-    this process's documents: summed over the `ranks`, the linear half of T's gradient
-    for a linear likelihood, and most of it for any other. `effective_tokens` are those
-    of each document's last visit, updated in place: with them as weights, one
-    evaluation of the words suffices, although effective counts follow from it.
+    It moves the first `n_words` of the trainer's words and the posteriors of this
+    process's documents in place. `bound` and `kl` are sums over the documents visited
+    so far. `linear_gradient` is :math:`X^\top\nu` of this process's documents: summed
+    over the ranks, the linear half of T's gradient for a linear likelihood, and most of
+    it for any other. `effective_tokens` are those of each document's last visit,
+    updated in place: with them as weights, one evaluation of the words suffices,
+    although effective counts follow from it.
     """
 
-    def __init__(
-        self,
-        table: WordTable,
-        n_words: int,
-        parts: Parts,
-        prior: PriorTensors,
-        q: Gaussians,
-        effective_tokens: Tensor,
-        settings: MinibatchSettings,
-        *,
-        documents: Iterable[Batch],
-        totals: Tensor,
-        log_shares: Tensor,
-        documents_with: Tensor,
-        n_tokens: float,
-        ranks: Ranks,
-    ) -> None:
-        self.table, self.parts, self.prior = table, parts, prior
+    def __init__(self, trainer: MinibatchTrainer, n_words: int) -> None:
+        table, parts, q = trainer.table, trainer.parts, trainer.q
+        self.table, self.parts, self.prior = table, parts, trainer.prior
         # The commonest words, with loadings, and the row that merges the rest.
         self.rows = table.tensor[: n_words + 1]
         self.loadings, self.bias = self.rows[:-1, :-2], self.rows[:, -2]
-        self.ranks = ranks
-        self.q, self.settings, self.n_tokens = q, settings, n_tokens
-        self.effective_tokens = effective_tokens
+        self.q, self.settings, self.ranks = q, trainer.settings, trainer.ranks
+        self.effective_tokens = trainer.effective_tokens
         k = table.n_components
-        self.log_shares = log_shares
+        self.log_shares = log_shares(trainer.totals, n_words)
+        documents_with = trainer.documents_with(n_words)
+        totals, self.n_tokens = trainer.seen_tokens()
         self.totals = torch.cat([totals[:n_words], totals[n_words:].sum()[None]])
         self.bound = torch.zeros((), dtype=torch.float64, device=totals.device)
         self.kl = torch.zeros_like(self.bound)
@@ -147,7 +126,7 @@ class MinibatchStep:
             self.information = WordInformation(
                 everything[:n_words], totals[:n_words, None]
             )
-        for rows, counts in documents:
+        for rows, counts in trainer.documents(n_words):
             some = q[rows]
             counts.add_backprojected(some.mean, self.linear_gradient)
             second = some.mean.square()
@@ -156,15 +135,15 @@ class MinibatchStep:
             if self.information is not None:
                 counts.add_backprojected(second, everything)
             moment += (counts.n_tokens[:, None] * second).sum(dim=0)
-        ranks.sum(moment)
+        self.ranks.sum(moment)
         if self.information is not None:
-            ranks.sum(everything)
+            self.ranks.sum(everything)
         seen = documents_with.clamp(min=1.0)[:, None]
         # The curvature of a word in few documents has few directions.
         rows = totals[:n_words, None] * (1 + k / seen)
-        self.word_curvature = rows, moment / max(n_tokens, 1.0)
-        faster = (settings.common / seen).sqrt_()
-        self.word_rates = faster.clamp_(1.0, settings.rare_word_rate)
+        self.word_curvature = rows, moment / max(self.n_tokens, 1.0)
+        faster = (self.settings.common / seen).sqrt_()
+        self.word_rates = faster.clamp_(1.0, self.settings.rare_word_rate)
 
     def update_basis(self) -> None:
         """Update the words' covariance."""

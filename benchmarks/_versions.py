@@ -44,6 +44,16 @@ def commit(source: Path) -> str:
     ).stdout.strip()
 
 
+def changed_commit(root: Path) -> dict[str, Any]:
+    """Return the commit, and whether the code has changed since."""
+    found = {"commit": commit(root), "changed_since": False}
+    if (root / ".git").exists():
+        command = f"git -C {root} status --porcelain src benchmarks/*.py"
+        done = subprocess.run(command.split(), check=True, capture_output=True)
+        found["changed_since"] = bool(done.stdout)
+    return found
+
+
 def load_saved(folder: Path) -> Any:
     """Load a model that any version saved: parameters not known here are left out."""
     from docsigma import BayesianSMM

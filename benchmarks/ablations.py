@@ -82,26 +82,14 @@ def moderated(self: Any, documents: EmbeddedDocuments) -> Features:
     )
 
 
-def with_embedding(self: Any, documents: EmbeddedDocuments) -> sparse.csr_matrix:
-    """Let the support vector machine see the means too."""
-    means = 0.3 * (documents.means - self._centre) / self._norm
-    words = hybrid.tfidf(documents.both, self._idf)
-    return sparse.hstack([words, means], format="csr")
-
-
 def score_alone(weights: list[float]) -> _pool.Pool:
     """Give the last part, the score, all the weight."""
     last = np.arange(len(weights)) == len(weights) - 1
     return _pool.Pool(np.zeros(1), last[:, None].astype(float))
 
 
-def fixed(*names: str) -> list[tuple[Any, str, Any]]:
-    """Leave settings where the search starts."""
-    first = _search.Point()._asdict()
-    bounds = {n: (first[n], first[n]) for n in names}
-    return [(_search, "BOUNDS", _search.BOUNDS | bounds)]
-
-
+# Where the search starts, it ends.
+FIRST = {name: (value, value) for name, value in _search.Point()._asdict().items()}
 # Each with what it replaces: an object, a name, and the replacement.
 PIECES: dict[str, list[tuple[Any, str, Any]]] = {
     "as it is": [],
@@ -128,31 +116,18 @@ PIECES: dict[str, list[tuple[Any, str, Any]]] = {
         (hybrid.HybridClassifier, "_features", moderated)
     ],
     "weights alike at all lengths": [(_pool, "KNOTS", [0.5])],
-    "C fixed": fixed("C"),
-    "scale fixed": fixed("scale"),
-    "margin fixed": fixed("margin"),
-    "no search": fixed("C", "scale", "margin"),
+    "no search": [(_search, "BOUNDS", FIRST)],
     "weighted counts": [],
 }
-PIECES["no regression, no search"] = PIECES["no regression"] + PIECES["no search"]
-PIECES["no regression, machine sees embedding"] = [
-    *PIECES["no regression"],
-    (hybrid.HybridClassifier, "_wide", with_embedding),
-]
-PIECES["the same, no search"] = [
-    *PIECES["no regression, machine sees embedding"],
-    *PIECES["no search"],
-]
 ONE = {
     "as it is": [],
     "score alone": [(_pool.Pool, "constant", score_alone)],
-    "BELIEFS 1": [(_believed_classes, "BELIEFS", (1.0,))],
+    "every word counts in full": [(_believed_classes, "BELIEFS", (1.0,))],
 }
 FEW = {
     **{name: PIECES[name] for name in ("as it is", "no score", "no regression")},
     **{name: PIECES[name] for name in ("no support vector machine", "no search")},
-    "BELIEFS 1": ONE["BELIEFS 1"],
-    "the same, no search": PIECES["the same, no search"],
+    "every word counts in full": ONE["BELIEFS 1"],
 }
 GROUPS = {"all": (PIECES, 1), "5 labels": (FEW, DRAWS), "1 label": (ONE, DRAWS)}
 

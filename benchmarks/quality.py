@@ -19,10 +19,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
+import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,7 @@ from sklearn.model_selection import StratifiedKFold
 
 import _baselines
 from _corpora import CORPORA, Corpus, draw_labels, load
-from _versions import commit
+from _versions import changed_commit
 from docsigma import DocumentEmbedder, TopicClassifier
 from docsigma.classifiers.uncertainty import entropies
 from docsigma.metrics import error_detection_area
@@ -70,56 +72,56 @@ class Results:
         self._cache = options.cache
         found = json.loads(self._path.read_text()) if self._path.exists() else {}
         self._runs, self._rows = found.get("runs", {}), found.get("rows", {})
-        self._run = describe_run(torch.get_num_threads()) | _commit()
+        self._run = describe_run(torch.get_num_threads()) | changed_commit(ROOT)
 
     def has(self, key: str) -> bool:
         """Whether a row and its losses are there."""
         return key in self._rows and (self._cache / f"{key}.npz").exists()
 
-    def add(
-        self,
-        key: str,
-        classifier: Any,
-        tests: dict[int, list[str]],
-        truth: Any,
-        **about: Any,
-    ) -> None:
-        """Evaluate a classifier on test texts by length, and write what was found."""
-        arrays, row = {}, {"run": self._run["date"], **about}
-        codes = np.searchsorted(classifier.classes_, truth)
-        begun = time.process_time()
-        for n_words, texts in tests.items():
-            log_proba = np.nan_to_num(
-                classifier.predict_log_proba(texts), neginf=np.log(1e-12), nan=np.nan
-            )
-            arrays[f"loss_{n_words}"] = -log_proba[np.arange(len(codes)), codes]
-            arrays[f"hit_{n_words}"] = log_proba.argmax(axis=1) == codes
-            ece = expected_calibration_error(
-                np.exp(log_proba), truth, classes=classifier.classes_
-            )
-            row[str(n_words or "whole")] = {
-                "accuracy": round(100 * float(arrays[f"hit_{n_words}"].mean()), 3),
-                "cross_entropy": round(float(arrays[f"loss_{n_words}"].mean()), 5),
-                "ece": round(ece, 4),
-                "errors_found": round(
-                    error_detection_area(
-                        entropies(log_proba), ~arrays[f"hit_{n_words}"]
-                    ),
-                    4,
-                ),
-            }
-            if isinstance(classifier, TopicClassifier):
-                row[str(n_words or "whole")] |= sets(classifier, log_proba, codes)
-        row["predict_seconds"] = round(time.process_time() - begun, 2)
+    def add(self, key: str, row: dict[str, Any], losses: dict[str, Any]) -> None:
+        """Keep a row, and the losses it is made of."""
         path = self._cache / f"{key}.npz"
         path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez_compressed(path, **arrays)
+        np.savez_compressed(path, **losses)
         print(key, json.dumps(row), flush=True)
-        self._rows[key] = row
+        self._rows[key] = {"run": self._run["date"], **row}
         self._runs[self._run["date"]] = self._run
         used = {row["run"] for row in self._rows.values()}
         runs = {date: run for date, run in self._runs.items() if date in used}
-        write(self._path, {"runs": runs, "rows": self._rows})
+        rows = dict(sorted(self._rows.items()))
+        write(self._path, {"runs": runs, "rows": rows})
+
+
+def evaluate(
+    classifier: Any, corpus: Corpus, sizes: list[int], **about: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a classifier achieves on test texts by length, and their losses."""
+    losses: dict[str, Any] = {}
+    row: dict[str, Any] = dict(about)
+    codes = np.searchsorted(classifier.classes_, corpus.test_labels)
+    begun = time.process_time()
+    for size in sizes:
+        log_proba = np.nan_to_num(
+            classifier.predict_log_proba(corpus.test(size)),
+            neginf=np.log(1e-12),
+            nan=np.nan,
+        )
+        losses[f"loss_{size}"] = -log_proba[np.arange(len(codes)), codes]
+        losses[f"hit_{size}"] = hits = log_proba.argmax(axis=1) == codes
+        ece = expected_calibration_error(
+            np.exp(log_proba), corpus.test_labels, classes=classifier.classes_
+        )
+        found = error_detection_area(entropies(log_proba), ~hits)
+        row[str(size or "whole")] = cell = {
+            "accuracy": round(100 * float(hits.mean()), 3),
+            "cross_entropy": round(float(losses[f"loss_{size}"].mean()), 5),
+            "ece": round(ece, 4),
+            "errors_found": round(found, 4),
+        }
+        if isinstance(classifier, TopicClassifier):
+            cell |= sets(classifier, log_proba, codes)
+    row["predict_seconds"] = round(time.process_time() - begun, 2)
+    return row, losses
 
 
 def sets(topics: TopicClassifier, log_proba: Any, codes: Any) -> dict[str, float]:
@@ -143,78 +145,101 @@ def write(path: Path, report: Any) -> None:
     temporary.replace(path)
 
 
-def _commit() -> dict[str, Any]:
-    command = f"git -C {ROOT} status --porcelain src benchmarks/*.py"
-    changed = subprocess.run(command.split(), check=True, capture_output=True).stdout
-    return {"commit": commit(ROOT), "changed_since": bool(changed)}
-
-
 def key_of(part: str, corpus: str, method: str, number: int) -> str:
     """Return the name of a row; `part` is "whole", or "few-5" for five per class."""
     return "/".join((part, Path(corpus).name, method.replace(" ", "-"), str(number)))
 
 
-def jobs(
-    part: str, corpus: Corpus, options: argparse.Namespace
-) -> tuple[dict[int, list[str]], list[tuple[str, int, np.ndarray]]]:
-    """Return the test texts by length, and what to train on: part, number, labels."""
+def parts_of(part: str, options: argparse.Namespace) -> list[tuple[str, int]]:
+    """Return what to train on: part, and number of the seed or of the draw."""
     if part == "whole":
-        tests = {n: corpus.test(n) for n in corpus.cuts()}
-        return tests, [("whole", seed, corpus.labels) for seed in options.seeds]
-    return {0: corpus.test_texts}, [
-        (f"few-{n}", draw, draw_labels(corpus.labels, n, draw))
-        for n, draw in product(options.per_class, range(options.draws))
-    ]
+        return [(part, seed) for seed in options.seeds]
+    draws = range(options.draws)
+    return [(f"few-{n}", draw) for n, draw in product(options.per_class, draws)]
+
+
+def training_labels(corpus: Corpus, part: str, number: int) -> np.ndarray:
+    """Return the labels to train on, None where there is none."""
+    if part == "whole":
+        return corpus.labels
+    return draw_labels(corpus.labels, int(part.split("-")[1]), number)
+
+
+def embed(name: str, seed: int, folder: Path) -> float:
+    """Fit an embedder with default settings, and save it; return CPU seconds.
+
+    One that is there is used as it is.
+    """
+    torch.set_num_threads(1)
+    if folder.exists():
+        return 0.0
+    begun = time.process_time()
+    DocumentEmbedder(random_state=seed).fit(load(name).texts).save(folder)
+    return round(time.process_time() - begun, 2)
+
+
+def measure_one(
+    name: str, part: str, number: int, method: str, embedders: Path
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Fit one classifier, and evaluate it."""
+    torch.set_num_threads(1)
+    corpus = load(name)
+    labels = training_labels(corpus, part, number)
+    sizes = corpus.cuts() if part == "whole" else [0]
+    about: dict[str, Any] = {"seed": number % N_SEEDS}
+    classifier: Any
+    if method == OURS:
+        folder = embedders / embedder_name(name, number % N_SEEDS)
+        classifier = TopicClassifier(DocumentEmbedder.load(folder))
+    else:
+        classifier = (WHOLE if part == "whole" else FEW)[method]()
+    begun = time.process_time()
+    classifier.fit(corpus.texts, labels)
+    about["fit_seconds"] = round(time.process_time() - begun, 2)
+    own = method == OURS
+    about["settings"] = repr(classifier) if own else classifier.settings_
+    return evaluate(classifier, corpus, sizes, **about)
+
+
+def embedder_name(corpus: str, seed: int) -> str:
+    """Return where the embedder of a corpus is kept for a while."""
+    return f"{Path(corpus).name}-{seed}"
 
 
 def measure(options: argparse.Namespace) -> None:
-    """Fit and evaluate `TopicClassifier`; embedders are fitted once per seed."""
-    results = Results(options)
-    for corpus in map(load, options.corpora):
-        embedders: dict[int, tuple[DocumentEmbedder, float]] = {}
-        tests, todo = jobs(options.command, corpus, options)
-        for part, number, labels in todo:
-            seed = number % N_SEEDS if options.command == "few" else number
-            if seed not in embedders:
-                begun = time.process_time()
-                embedder = DocumentEmbedder(random_state=seed).fit(corpus.texts)
-                embedders[seed] = embedder, time.process_time() - begun
-            embedder, embed_seconds = embedders[seed]
-            begun = time.process_time()
-            topics = TopicClassifier(embedder).fit(corpus.texts, labels)
-            results.add(
-                key_of(part, corpus.name, OURS, number),
-                topics,
-                tests,
-                corpus.test_labels,
-                seed=seed,
-                settings=repr(topics),
-                embed_seconds=round(embed_seconds, 2),
-                fit_seconds=round(time.process_time() - begun, 2),
-            )
+    """Fit and evaluate `TopicClassifier`, or baselines; embedders once per seed."""
+    ours = options.command != "baselines"
+    part = options.command if ours else options.part
+    kinds = [OURS] if ours else list(WHOLE if part == "whole" else FEW)
+    results, jobs = Results(options), {}
+    folder = options.embedders or Path(tempfile.mkdtemp())
+    with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
 
+        def submit(name: str, numbers: list[tuple[str, int]]) -> None:
+            for (part, number), method in product(numbers, kinds):
+                key = key_of(part, name, method, number)
+                if ours or options.again or not results.has(key):
+                    arguments = name, part, number, method, folder
+                    jobs[pool.submit(measure_one, *arguments)] = key
 
-def measure_baselines(options: argparse.Namespace) -> None:
-    """Fit and evaluate the baselines that have no row yet."""
-    results = Results(options)
-    kinds = WHOLE if options.part == "whole" else FEW
-    for corpus in map(load, options.corpora):
-        tests, todo = jobs(options.part, corpus, options)
-        for (part, number, labels), (method, make) in product(todo, kinds.items()):
-            key = key_of(part, corpus.name, method, number)
-            if results.has(key) and not options.again:
-                continue
-            begun = time.process_time()
-            baseline = make().fit(corpus.texts, labels)
-            results.add(
-                key,
-                baseline,
-                tests,
-                corpus.test_labels,
-                seed=0,
-                settings=baseline.settings_,
-                fit_seconds=round(time.process_time() - begun, 2),
-            )
+        # The largest first, so that nobody waits for them in the end.
+        names = [name for name in reversed(CORPORA) if name in options.corpora]
+        if ours:
+            fits = {}
+            seeds = sorted({n % N_SEEDS for _, n in parts_of(part, options)})
+            for name, seed in product(names, seeds):
+                path = folder / embedder_name(name, seed)
+                fits[pool.submit(embed, name, seed, path)] = name, seed
+            for done in as_completed(fits):
+                name, seed = fits[done]
+                print(name, seed, "embedded in", done.result(), "s", flush=True)
+                found = parts_of(part, options)
+                submit(name, [each for each in found if each[1] % N_SEEDS == seed])
+        else:
+            for name in names:
+                submit(name, parts_of(part, options))
+        for done in as_completed(jobs):
+            results.add(jobs[done], *done.result())
 
 
 def compare(options: argparse.Namespace) -> None:
@@ -288,7 +313,9 @@ def paired(own: Any, other: Any, name: str) -> dict[str, Any]:
 
 def measure_time(options: argparse.Namespace) -> None:
     """Time fits beside TF-IDF + LR, fits with few labels, and scoring."""
-    report: dict[str, Any] = describe_run(torch.get_num_threads()) | _commit()
+    report: dict[str, Any] = describe_run(torch.get_num_threads()) | changed_commit(
+        ROOT
+    )
     report["corpora"] = {}
     for corpus in map(load, options.corpora):
         embedder = DocumentEmbedder(random_state=0).fit(corpus.texts)
@@ -343,13 +370,17 @@ def main(arguments: list[str] | None = None) -> None:
     works = {
         "whole": measure,
         "few": measure,
-        "baselines": measure_baselines,
+        "baselines": measure,
         "compare": compare,
         "time": measure_time,
     }
     for name, work in works.items():
         command = commands.add_parser(name)
         command.set_defaults(work=work)
+        if name in ("whole", "few", "baselines"):
+            command.add_argument("--jobs", type=int, default=1, help="processes")
+            keep = "folder in which embedders of this commit are kept"
+            command.add_argument("--embedders", type=Path, help=keep)
         if name == "baselines":
             command.add_argument("part", choices=("whole", "few"))
             command.add_argument("--again", action="store_true")

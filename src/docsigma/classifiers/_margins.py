@@ -42,6 +42,8 @@ class Margins:
         machine = LinearSVC(C=C, random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
+            # One label per class is nothing to warn of.
+            warnings.filterwarnings("ignore", "The number of unique classes")
             machine.fit(features, codes, weights)
         found, offset = machine.coef_.T, machine.intercept_
         if len(machine.classes_) == 2:

@@ -18,7 +18,7 @@ MOST_UNLABELLED = 4000
 # Words of one document repeat each other, and count for less than they would alone. How
 # much less, while documents without label shape the classes, nobody knows: classes are
 # learned with each of these shares, and their log probabilities averaged.
-BELIEFS = (1.0, 0.5, 0.25, 0.125)
+BELIEFS = (1.0, 0.5, 0.25, 0.125, 0.0625)
 
 # The search: where regression, embedding and support vector machine start, its steps,
 # half a decade each, its bounds, the relative gain of a step that is followed by one

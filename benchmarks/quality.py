@@ -213,6 +213,7 @@ def measure(options: argparse.Namespace) -> None:
     kinds = [OURS] if ours else list(WHOLE if part == "whole" else FEW)
     results, jobs = Results(options), {}
     folder = options.embedders or Path(tempfile.mkdtemp())
+    folder.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
 
         def submit(name: str, numbers: list[tuple[str, int]]) -> None:

@@ -9,7 +9,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from tqdm import tqdm
 
 import docsigma
 from docsigma import BayesianSMM, DocumentEmbedder, InputError, load_corpus, load_model
@@ -18,6 +17,7 @@ from docsigma.covariances import Full
 from docsigma.priors import IsotropicPrior
 from docsigma.text import as_texts
 from docsigma_paper import NVDM, SMM
+from showing import without_delay
 
 QUICK = {"random_state": 0, "device": "cpu"}
 
@@ -312,11 +312,6 @@ def test_quick_steps_show_no_bar_and_a_loaded_embedder_none(
     assert "counting" not in capsys.readouterr().err
     made.save(tmp_path / "m")
     assert not DocumentEmbedder.load(tmp_path / "m").model_.verbose
-
-
-def without_delay(*given, delay, **more):
-    assert delay == 2
-    return tqdm(*given, **more)
 
 
 def test_the_size_is_chosen_without_labels():

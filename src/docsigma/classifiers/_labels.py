@@ -199,7 +199,7 @@ def has_label(values: NDArray[Any], missing_label: Any = -1) -> NDArray[np.bool_
     if missing_label is None:
         return known
     pairs = zip(known, values, strict=True)
-    same = np.array([bool(k) and _is(v, missing_label) for k, v in pairs])
+    same = np.array([bool(k) and _is(v, missing_label) for k, v in pairs], dtype=bool)
     others = {v for v, k in zip(values.tolist(), known & ~same, strict=True) if k}
     one_more = missing_label == -1 and len(others) == 1 and bool(known.all())
     return known if one_more else known & ~same

@@ -27,7 +27,11 @@ from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
 from docsigma.classifiers.hybrid import HybridClassifier
 from docsigma.classifiers.logistic import CrossValidatedLogisticRegression
 from docsigma.classifiers.uncertain_gaussian import UncertainGaussianClassifier
-from docsigma.classifiers.uncertainty import Uncertainty, embedding_uncertainty
+from docsigma.classifiers.uncertainty import (
+    Uncertainty,
+    embedding_uncertainty,
+    entropies,
+)
 from docsigma.counts.memory import as_counts, estimator_counts
 from docsigma.exceptions import InputError
 from docsigma.models import BayesianSMM
@@ -84,6 +88,9 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         The fitted classifier on its embeddings.
     classes_ : ndarray of shape (n_classes,)
         Labels, in the order of the probabilities.
+    class_prior_ : ndarray of shape (n_classes,)
+        Their shares of the labelled documents, or the classifier's `priors`: what a
+        document without known words gets.
     n_features_in_ : int
         Words.
 
@@ -211,6 +218,8 @@ class CountsClassifier(HasDefaults, BaseClassifier):
             weights[rows],
             **options,
         )
+        shares = labels.class_weights / labels.class_weights.sum()
+        self.class_prior_ = getattr(self.classifier_, "class_prior_", shares)
         self._calibration: PredictionSets | None = None
         return self
 
@@ -307,7 +316,8 @@ class CountsClassifier(HasDefaults, BaseClassifier):
     def _class_scores(self, X: Any) -> Floats:
         documents = self._documents(X)
         scores = self.classifier_._class_scores(self._input(documents))
-        return np.asarray(scores, dtype=np.float64)
+        silent = (documents.n_tokens == 0)[:, None]
+        return np.asarray(np.where(silent, np.log(self.class_prior_), scores))
 
     def predict(self, X: Any, *, reject: float = 0.0) -> NDArray[Any]:
         """Return the label of each document, None where it is not probable enough.
@@ -336,9 +346,9 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         else:
             found = embedding_uncertainty(self.classifier_, given, documents.posterior)
         silent = documents.n_tokens == 0
-        return replace(
-            found, epistemic=np.where(silent, found.entropy, found.epistemic)
-        )
+        entropy = entropies(self.predict_log_proba(documents))
+        epistemic = np.where(silent, entropy, found.epistemic)
+        return replace(found, entropy=entropy, epistemic=epistemic)
 
     def predict_sets(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
         """Return which labels may be right, documents x classes.
@@ -412,6 +422,7 @@ class CountsClassifier(HasDefaults, BaseClassifier):
             )
         arrays = {f"embedding.{k}": v for k, v in embedding.arrays.items()}
         arrays |= {f"classifier.{k}": v for k, v in classifier.arrays().items()}
+        arrays["class_prior"] = self.class_prior_
         if self._calibration is not None:
             arrays["calibration"] = self._calibration.to_array()
         config = {
@@ -442,11 +453,13 @@ class CountsClassifier(HasDefaults, BaseClassifier):
             classifier.set_arrays(under("classifier.", stored.arrays))
             stored_model = StoredModel(embedding["kind"], embedding, arrays, words)
             missing_label = about["missing_label"]
+            class_prior = stored.arrays["class_prior"]
         except (KeyError, TypeError) as error:
             raise InputError(f"{folder}/config.json is damaged: {error}") from error
         model = restore_model(stored_model, folder)
         topics = cls(model, about["kind"], missing_label=missing_label)
         topics.model_, topics.classifier_ = model, classifier
+        topics.class_prior_ = class_prior
         found = stored.config["pairs"]
         topics.pairs_ = found and pairs_of(known_words(model), found)
         topics.n_features_in_ = model.n_features_in_ + len(found or ())

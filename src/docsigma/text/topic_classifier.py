@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from docsigma._base import HasDefaults
 from docsigma.classifiers._base import BaseClassifier
@@ -133,6 +133,9 @@ class TopicClassifier(HasDefaults, ClassifierMixin, TextEstimator):
         labels = _as_labels(y, len(texts))
         if not has_label(labels, self.missing_label).any():
             raise InputError(f"none of the {len(texts)} texts has a label")
+        weights = _check_sample_weight(
+            sample_weight, texts, dtype=np.float64, ensure_non_negative=True
+        )
         given = DocumentEmbedder() if self.embedder is None else self.embedder
         if not hasattr(given, "model_"):
             given = clone(given)
@@ -149,10 +152,10 @@ class TopicClassifier(HasDefaults, ClassifierMixin, TextEstimator):
         pairs = None
         if classifier._takes == "documents":
             words = known_words(given.model_)
-            pairs, more = learn_pairs(texts, words, verbose=self.verbose)
+            pairs, more = learn_pairs(texts, words, weights, verbose=self.verbose)
             counts = sparse.hstack([counts, more], format="csr")
         self.classifier_ = classifier.fit(
-            counts, labels, sample_weight, groups=groups, times=times, pairs=pairs
+            counts, labels, weights, groups=groups, times=times, pairs=pairs
         )
         self.embedder_ = given
         return self
@@ -201,6 +204,8 @@ class TopicClassifier(HasDefaults, ClassifierMixin, TextEstimator):
         texts = as_texts(X)
         labels = _as_labels(y, len(texts))
         known = np.flatnonzero(has_label(labels, self.missing_label))
+        if not len(known):
+            raise InputError(f"none of the {len(texts)} texts has a label")
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight)[known]
         own = np.array(labels[known].tolist())

@@ -224,7 +224,7 @@ def measure(options: argparse.Namespace) -> None:
                     jobs[pool.submit(measure_one, *arguments)] = key
 
         # The largest first, so that nobody waits for them in the end.
-        names = [name for name in reversed(CORPORA) if name in options.corpora]
+        names = options.corpora[::-1]
         if ours:
             fits = {}
             seeds = sorted({n % N_SEEDS for _, n in parts_of(part, options)})

@@ -127,7 +127,7 @@ ONE = {
 FEW = {
     **{name: PIECES[name] for name in ("as it is", "no score", "no regression")},
     **{name: PIECES[name] for name in ("no support vector machine", "no search")},
-    "every word counts in full": ONE["BELIEFS 1"],
+    "every word counts in full": ONE["every word counts in full"],
 }
 GROUPS = {"all": (PIECES, 1), "5 labels": (FEW, DRAWS), "1 label": (ONE, DRAWS)}
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from docsigma._files import _temporary, remove_leftovers
+from docsigma._files import _temporary
+from docsigma.models._storage import remove_others
 
 
 @pytest.mark.parametrize("name", ["model.checkpoint.safetensors", "plain", "a[b]*.x"])
@@ -31,10 +32,10 @@ def test_temporary_files_of_that_name_alone_are_removed(tmp_path, name):
     for _ in range(2):
         _temporary(target).write_text("half of")
     assert len(list(tmp_path.iterdir())) == len(kept) + 4
-    remove_leftovers(target)
+    remove_others(target)
     left = {file.name for file in tmp_path.iterdir()}
     assert left == {*kept, folder.name, link.name}
 
 
 def test_a_folder_that_is_not_there_is_no_error(tmp_path):
-    remove_leftovers(tmp_path / "nowhere" / "file")
+    remove_others(tmp_path / "nowhere" / "file")

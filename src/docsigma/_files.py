@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from docsigma.exceptions import InputError
+
+CONFIG = "config.json"
+SCHEMA_VERSION = 1
 
 
 def _why(error: OSError) -> str:
@@ -33,22 +35,6 @@ def _temporary(path: Path) -> Path:
     return path.with_name(f".{path.stem}.{secrets.token_hex(4)}.tmp{path.suffix}")
 
 
-def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Remove temporary files that a killed :func:`atomic_file` of `path` left.
-
-    Call it only for a file that no other process is writing.
-    """
-    target = Path(path)
-    # Exactly the names that _temporary makes.
-    stem, suffix = re.escape(target.stem), re.escape(target.suffix)
-    ours = re.compile(rf"\.{stem}\.[0-9a-f]{{8}}\.tmp{suffix}")
-    # One that cannot be removed does no harm.
-    with contextlib.suppress(OSError):
-        for file in target.parent.iterdir():
-            if ours.fullmatch(file.name) and file.is_file() and not file.is_symlink():
-                file.unlink()
-
-
 def read_json_object(path: Path, missing: str) -> dict[str, Any]:
     """Read a JSON object from a file; `missing` is the error if there is no file."""
     try:
@@ -60,6 +46,31 @@ def read_json_object(path: Path, missing: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"{path} is damaged: it is not a JSON object")
     return value
+
+
+def read_config(folder: Path, form: str) -> dict[str, Any]:
+    """Read config.json of a folder of the format `form`: docsigma-model, ..."""
+    kind, path = form.removeprefix("docsigma-"), folder / CONFIG
+    if not folder.is_dir():
+        raise InputError(f"there is no {kind} folder {folder}")
+    config = read_json_object(path, f"the {kind} folder {folder} has no {CONFIG}")
+    if config.get("format") != form:
+        raise InputError(
+            f"{path} does not describe a docsigma {kind} folder: its format is "
+            f"{config.get('format')!r}, not {form!r}"
+        )
+    check_schema(path, config)
+    return config
+
+
+def check_schema(source: Path, config: Mapping[str, Any]) -> None:
+    """Refuse what another schema version wrote."""
+    version = config.get("schema_version")
+    if version != SCHEMA_VERSION:
+        raise InputError(
+            f"{source} has schema version {version}, this docsigma reads version "
+            f"{SCHEMA_VERSION}"
+        )
 
 
 @contextlib.contextmanager
@@ -91,10 +102,10 @@ def check_replaceable(folder: Path, overwrite: bool = True) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"cannot write the folder {folder}: a file has that name")
     occupied = folder.is_dir() and any(folder.iterdir())
-    if occupied and not (folder / "config.json").is_file():
+    if occupied and not (folder / CONFIG).is_file():
         raise InputError(
             f"cannot write the folder {folder}: it exists and is not a docsigma "
-            "folder (it has no config.json)"
+            f"folder (it has no {CONFIG})"
         )
     if occupied and not overwrite:
         raise InputError(

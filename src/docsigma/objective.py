@@ -13,7 +13,6 @@ log-sum-exp is hard: :class:`ExpectedLse` bounds it.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -125,12 +124,6 @@ class ExpectedLse:
         self.workspace = Workspace() if workspace is None else workspace
         features = family.word_features(model.loadings)
         self.words = SoftmaxWords(features, model.bias)
-
-    def with_words(self, words: SoftmaxWords) -> ExpectedLse:
-        """Return the same bound over other words, given by their features."""
-        other = copy.copy(self)
-        other.words = words
-        return other
 
     def __call__(self, q: Gaussians, centre: Tensor) -> LseTerms:
         """Evaluate the bound at posteriors `q`, centred at `centre`."""

@@ -18,12 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from docsigma._files import atomic_folder, read_json_object
+from docsigma._files import (
+    CONFIG,
+    SCHEMA_VERSION,
+    atomic_folder,
+    check_schema,
+    read_config,
+    read_json_object,
+)
 from docsigma._tensors import read_tensors, write_tensors
 from docsigma.exceptions import InputError
 
-SCHEMA_VERSION = 1
-CONFIG, TENSORS, VOCABULARY = "config.json", "model.safetensors", "vocabulary.json"
+FORMAT = "docsigma-model"
+TENSORS, VOCABULARY = "model.safetensors", "vocabulary.json"
 CARD = "README.md"
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -50,27 +57,8 @@ class StoredModel:
     vocabulary: dict[str, Any] | None = None
 
 
-def _version() -> str:
-    from docsigma import __version__
-
-    return __version__
-
-
 def _dump(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=1, allow_nan=True) + "\n", "utf-8")
-
-
-def _load_json(path: Path) -> dict[str, Any]:
-    return read_json_object(path, f"the model folder {path.parent} has no {path.name}")
-
-
-def _check_schema(source: Path, config: Mapping[str, Any]) -> None:
-    version = config.get("schema_version")
-    if version != SCHEMA_VERSION:
-        raise InputError(
-            f"{source} has schema version {version}, this docsigma ({_version()}) "
-            f"reads version {SCHEMA_VERSION}"
-        )
 
 
 def write_model(
@@ -85,6 +73,8 @@ def write_model(
     `card` is the text of its README. An older folder is replaced, or refused without
     `overwrite`.
     """
+    from docsigma import __version__
+
     with atomic_folder(folder, overwrite) as temporary:
         write_tensors(temporary / TENSORS, model.arrays, {"kind": model.kind})
         digest = hashlib.sha256((temporary / TENSORS).read_bytes()).hexdigest()
@@ -93,9 +83,9 @@ def write_model(
         if card is not None:
             (temporary / CARD).write_text(card, "utf-8")
         config = {
-            "format": "docsigma-model",
+            "format": FORMAT,
             "schema_version": SCHEMA_VERSION,
-            "docsigma_version": _version(),
+            "docsigma_version": __version__,
             "kind": model.kind,
             "tensors_sha256": digest,
             "has_vocabulary": model.vocabulary is not None,
@@ -107,12 +97,7 @@ def write_model(
 def read_model(folder: str | os.PathLike[str], kind: str | None = None) -> StoredModel:
     """Read and check a model folder; it must be of the class named `kind`, if given."""
     root = Path(folder)
-    if not root.is_dir():
-        raise InputError(f"there is no model folder {root}")
-    config = _load_json(root / CONFIG)
-    if config.get("format") != "docsigma-model":
-        raise InputError(f"{root / CONFIG} does not describe a docsigma model")
-    _check_schema(root / CONFIG, config)
+    config = read_config(root, FORMAT)
     if kind is not None and config.get("kind") != kind:
         hint = ": `docsigma classifier fit` makes one" if "Classifier" in kind else ""
         raise InputError(f"{root} holds a {config.get('kind')}, not a {kind}{hint}")
@@ -128,7 +113,8 @@ def read_model(folder: str | os.PathLike[str], kind: str | None = None) -> Store
         )
     vocabulary = None
     if config.get("has_vocabulary"):
-        vocabulary = _load_json(root / VOCABULARY)
+        lacks = f"the model folder {root} has no {VOCABULARY}"
+        vocabulary = read_json_object(root / VOCABULARY, lacks)
     return StoredModel(str(config.get("kind")), config, arrays, vocabulary)
 
 
@@ -151,5 +137,5 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Array
         raise InputError(
             f"{path} is damaged: its configuration is unreadable"
         ) from error
-    _check_schema(Path(path), config)
+    check_schema(Path(path), config)
     return config, arrays

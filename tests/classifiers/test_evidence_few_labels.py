@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from docsigma import InputError
 from docsigma.classifiers import EvidenceClassifier
@@ -180,12 +181,13 @@ def test_documents_of_weight_zero_are_absent_and_not_unlabelled():
     # Two labels of each class, and half of the rest, are taken away.
     gone = np.concatenate([labelled[::4], np.flatnonzero(seen < 0)[::2]])
     weights[gone] = 0
-    one = EvidenceClassifier().fit(q, seen, sample_weight=weights)
+    counting = EvidenceClassifier(unlabelled_weight=1.0)
+    one = clone(counting).fit(q, seen, sample_weight=weights)
     kept = np.setdiff1d(np.arange(len(y)), gone)
-    other = EvidenceClassifier().fit(q[kept], seen[kept])
+    other = clone(counting).fit(q[kept], seen[kept])
     np.testing.assert_array_equal(one.predict_proba(new), other.predict_proba(new))
     hidden = np.where(np.isin(np.arange(len(y)), labelled[::4]), -1, seen)
-    third = EvidenceClassifier().fit(q, hidden)
+    third = clone(counting).fit(q, hidden)
     assert np.abs(one.predict_proba(new) - third.predict_proba(new)).max() > 1e-3
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -71,11 +73,16 @@ def test_fit_on_disk_agrees_over_many_batches(tmp_path, capsys):
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
 
 
+@contextlib.contextmanager
+def asked_to_stop():
+    asked = threading.Event()
+    asked.set()
+    yield asked
+
+
 def test_a_stopped_fit_on_disk_goes_on(tmp_path, stored, capsys, monkeypatch):
     fit = ("fit", stored, "--out", tmp_path / "model", *QUICK)
-    monkeypatch.setattr("docsigma.cli.fit._Interrupt.__call__", lambda *_: True)
-    monkeypatch.setattr("docsigma.cli.fit._Interrupt.asked", True, raising=False)
-    monkeypatch.setattr("docsigma.cli.fit._Interrupt.__init__", lambda _: None)
+    monkeypatch.setattr("docsigma.cli.fit._interruptible", asked_to_stop)
     code, _, err = run(capsys, *fit)
     assert code == 130
     assert "stopped after pass 1 of 3" in err
@@ -222,7 +229,7 @@ def test_what_folders_cannot_do_gets_one_sentence(
     with CountsWriter(tmp_path / "zeros", 3) as writer:
         writer.add(sp.csr_matrix((4, 3)))
     empty = ("fit", tmp_path / "zeros", "--out", tmp_path / "other")
-    assert "holds no word" in refuse(capsys, *empty)
+    assert "hold no word" in refuse(capsys, *empty)
     (stored / "n_tokens.npy").unlink()
     assert "n_tokens.npy" in refuse(capsys, *fit)
     assert not (tmp_path / "other").exists()

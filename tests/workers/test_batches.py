@@ -67,7 +67,8 @@ def test_predictions_are_the_librarys(folder):
 
 def test_pairs_of_words_are_counted_too(folder, tmp_path):
     embedder = DocumentEmbedder.load(folder / "model")
-    clf = TopicClassifier(embedder).fit(PLAIN * 4, LABELS * 4)
+    texts = [*PLAIN, *(f"{text} and more" for text in PLAIN)]
+    clf = TopicClassifier(embedder).fit(texts, LABELS * 2)
     assert clf.classifier_.pairs_ is not None
     clf.save(tmp_path / "clf")
     (found,) = ClassifyBatches(tmp_path / "clf").each(batches(TABLE, 6))

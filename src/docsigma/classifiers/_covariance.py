@@ -22,29 +22,20 @@ def feature_scale(X: Floats, weights: Floats) -> Floats:
 
 
 def floor_covariance(covariance: Floats, scale: Floats, floor: float) -> Floats:
-    r"""Raise the eigenvalues that lie below a floor.
+    r"""Raise the eigenvalues that lie below a floor, if there are any.
 
     Of all :math:`C \succeq \rho \operatorname{diag}(v)` the result maximises the
     Gaussian likelihood :math:`-\log|C| - \operatorname{tr}(C^{-1} \Sigma)`:
     the eigenvalues of :math:`v^{-1/2} \Sigma v^{-1/2}` are clipped at
-    :math:`\rho`. A covariance that is already above it comes back as it is, so
-    that the floor changes nothing unless it is needed.
-
-    `scale` holds the variances :math:`v`, `floor` is :math:`\rho`.
+    :math:`\rho`. `scale` holds the variances :math:`v`, `floor` is :math:`\rho`.
     """
     covariance = (covariance + covariance.T) / 2
-    if floor == 0:
+    root = np.sqrt(scale)[:, None]
+    values, vectors = np.linalg.eigh(covariance / root / root.T)
+    if values[0] >= floor:
         return covariance
-    root = np.sqrt(scale)
-    correlation = covariance / root[:, None] / root
-    try:
-        np.linalg.cholesky(correlation - floor * np.eye(len(root)))
-    except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(correlation)
-        lifted = (vectors * np.maximum(values, floor)) @ vectors.T
-        lifted = (lifted + lifted.T) / 2
-        return np.asarray(lifted * root[:, None] * root, dtype=np.float64)
-    return covariance
+    half = root * vectors * np.sqrt(np.maximum(values, floor))
+    return np.asarray(half @ half.T, dtype=np.float64)
 
 
 def invert(covariance: Floats) -> Floats:
@@ -64,16 +55,14 @@ def shared_log_densities(
 ) -> tuple[Floats, Floats]:
     r"""Return :math:`\log \mathcal{N}(x_d \mid \mu_\ell, C)` in two parts.
 
-    Both parts are taken around the classes' centre, so that a point far from all
-    classes loses no digits of what sets the classes apart.
-
-    The part that depends on the class, documents x classes, comes first.
+    The part that depends on the class, documents x classes, comes first. Both are
+    taken around the classes' centre, so that a point far from all classes loses no
+    digits of what sets the classes apart.
     """
     factor = np.linalg.cholesky(covariance)
     centre = means.mean(axis=0)
     z = solve_triangular(factor, (X - centre).T, lower=True).T
     z_class = solve_triangular(factor, (means - centre).T, lower=True).T
     by_class = z @ z_class.T - 0.5 * (z_class**2).sum(axis=1)
-    log_determinant = 2 * np.log(np.diag(factor)).sum()
-    constant = len(factor) * math.log(2 * math.pi) + log_determinant
+    constant = len(factor) * math.log(2 * math.pi) + 2 * np.log(np.diag(factor)).sum()
     return by_class, -0.5 * ((z**2).sum(axis=1) + constant)

@@ -23,13 +23,9 @@ class GaussianLinearClassifier(BaseGaussianClassifier):
 
     A document's embedding is its class mean and noise,
     :math:`w_d = \mu_{\ell(d)} + \varepsilon_d` with
-    :math:`\varepsilon_d \sim \mathcal{N}(0, D^{-1})`. Training maximises
-
-    .. math::
-        \sum_d \log \mathcal{N}(w_d \mid \mu_{\ell(d)}, D^{-1}),
-
-    which has the class averages and the within-class scatter, divided by the
-    total weight, as its solution. Log odds are linear in the embedding.
+    :math:`\varepsilon_d \sim \mathcal{N}(0, D^{-1})`. The likelihood is largest for
+    the class averages and the within-class scatter, divided by the total weight. Log
+    odds are linear in the embedding.
 
     Parameters
     ----------
@@ -68,8 +64,6 @@ class GaussianLinearClassifier(BaseGaussianClassifier):
     >>> glc = GaussianLinearClassifier().fit(X, ["low", "low", "high", "high"])
     >>> glc.means_.ravel(), glc.covariance_.item()
     (array([11.,  1.]), 1.0)
-    >>> glc.predict([[3.0]])
-    array(['low'], dtype='<U4')
     >>> glc.decision_function([[3.0], [5.0], [7.0]])
     array([ 30.,  10., -10.])
     """
@@ -96,7 +90,7 @@ class GaussianLinearClassifier(BaseGaussianClassifier):
         X, y = validate_data(self, X, y, dtype=np.float64)
         labels = TrainingLabels.check(y, len(X), sample_weight)
         X = X[labels.kept]
-        means = self._estimate_means(X, labels)
+        means = class_means(X, labels)
         residual = (X - means[labels.codes]) * np.sqrt(labels.weights)[:, None]
         scatter = residual.T @ residual / labels.weights.sum()
         scale = feature_scale(X, labels.weights)
@@ -108,13 +102,15 @@ class GaussianLinearClassifier(BaseGaussianClassifier):
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _estimate_means(self, documents: Floats, labels: TrainingLabels) -> Floats:
-        if len(documents) != len(labels.kept):
-            documents = documents[labels.kept]
-        # Around a document, so that features far from zero lose no digits.
-        origin = documents[0]
-        sums = labels.membership @ (documents - origin)
-        means = origin + sums / labels.class_weights[:, None]
-        return np.asarray(means, dtype=np.float64)
+        return class_means(documents[labels.kept], labels)
 
     def _log_densities(self, documents: Floats) -> tuple[Floats, Floats]:
         return shared_log_densities(documents, self.means_, self.covariance_)
+
+
+def class_means(X: Floats, labels: TrainingLabels) -> Floats:
+    """Return the weighted mean of each class, of the documents that `labels` keeps."""
+    # Around a document, so that features far from zero lose no digits.
+    sums = labels.membership @ (X - X[0])
+    means = X[0] + sums / labels.class_weights[:, None]
+    return np.asarray(means, dtype=np.float64)

@@ -128,27 +128,31 @@ class CrossValidatedLogisticRegression(BaseEmbeddingClassifier):
     def _cross_validate(self, X: Floats, labels: TrainingLabels, Cs: Floats) -> Floats:
         codes, weights = labels.codes, labels.weights
         folds = deal_folds(codes, self.n_folds, self.random_state)
-        parts = []
+        splits = []
         for fold in range(self.n_folds):
-            held_out = folds == fold
-            train = ~held_out
+            train = folds != fold
             # Documents of classes that training does not see say nothing about C.
-            held_out &= np.isin(codes, codes[train])
-            if len(np.unique(codes[train])) < 2 or not held_out.any():
-                continue
-            model = LogisticRegression(warm_start=True, max_iter=self.max_iter)
-            parts.append((model, train, held_out))
-        if not parts:
+            test = ~train & np.isin(codes, codes[train])
+            if len(np.unique(codes[train])) > 1 and test.any():
+                # Each fit starts at that of the last C.
+                model = LogisticRegression(warm_start=True, max_iter=self.max_iter)
+                splits.append((model, train, test))
+        if not splits:
             return np.zeros(len(Cs))
         losses = np.full(len(Cs), np.inf)
         for index, C in enumerate(Cs):
-            losses[index] = sum(
-                _held_out_loss(model.set_params(C=C), X, labels, train, held_out)
-                for model, train, held_out in parts
-            )
+            losses[index] = 0.0
+            for model, train, test in splits:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                    model.set_params(C=C).fit(X[train], codes[train], weights[train])
+                log_proba = log_softmax(_scores(model, X[test]), axis=1)
+                columns = np.searchsorted(model.classes_, codes[test])
+                own = log_proba[np.arange(len(columns)), columns]
+                losses[index] -= weights[test] @ own
             if index - int(losses.argmin()) >= PATIENCE:
                 break
-        total = sum(float(weights[held_out].sum()) for _, _, held_out in parts)
+        total = sum(float(weights[test].sum()) for _, _, test in splits)
         return losses / total
 
     def _means(self, X: Floats) -> Floats:
@@ -191,20 +195,3 @@ def _scores(model: LogisticRegression, X: Floats) -> Floats:
     if scores.ndim == 1:
         return np.stack([np.zeros_like(scores), scores], axis=1)
     return scores
-
-
-def _held_out_loss(
-    model: LogisticRegression,
-    X: Floats,
-    labels: TrainingLabels,
-    train: NDArray[np.bool_],
-    held_out: NDArray[np.bool_],
-) -> float:
-    """Train on one part, from the last fit on; return the loss on the other."""
-    codes, weights = labels.codes, labels.weights
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X[train], codes[train], weights[train])
-    log_proba = log_softmax(_scores(model, X[held_out]), axis=1)
-    column = np.searchsorted(model.classes_, codes[held_out])
-    return float(-(weights[held_out] @ log_proba[np.arange(len(column)), column]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -16,16 +16,15 @@ from docsigma._array_checks import Floats
 from docsigma._devices import choose_device
 from docsigma.classifiers._base import BaseGaussianClassifier
 from docsigma.classifiers._covariance import feature_scale, floor_covariance
-from docsigma.classifiers._expectation import expectation_step, log_densities
+from docsigma.classifiers._expectation import (
+    Expectation,
+    expectation_step,
+    log_densities,
+)
 from docsigma.classifiers._labels import TrainingLabels
-from docsigma.classifiers._maximization import em_update, scoring_update
 from docsigma.classifiers._uncertain_documents import UncertainDocuments, is_posterior
-from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
+from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier, class_means
 from docsigma.exceptions import InputError
-
-if TYPE_CHECKING:
-    from docsigma.classifiers._expectation import Expectation
-
 
 # Least scale of a feature, relative to its mean uncertainty. Means of components that a
 # model left unused hardly vary: a floor that follows them would be lost in rounding.
@@ -51,25 +50,22 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         \frac1n \sum_d \log \mathcal{N}
         (\nu_d \mid \mu_{\ell(d)}, D^{-1} + \Gamma_d^{-1}),
 
-    by EM from the solution of GLC on. A class's probability follows by Bayes'
+    by EM that starts at the solution of GLC. A class's probability follows by Bayes'
     rule, so that an uncertain document gets less certain probabilities.
     Without uncertainty it is :class:`GaussianLinearClassifier`.
 
     Parameters
     ----------
     layout : {"mean", "mean_variance"}
-        What the columns of an array hold, in the words of a model's ``output``.
-        ``"mean"``: means that are known exactly. ``"mean_variance"``: means in the
-        first half of the columns, variances in the second. It may change after
-        `fit`. A posterior with ``mean`` and ``variance`` or ``covariance`` has its
-        uncertainty whatever the layout.
+        What the columns of an array hold: means that are known exactly, or means and
+        then as many variances. It may change after `fit`. A posterior with ``mean``
+        and ``variance`` or ``covariance`` has its uncertainty whatever the layout.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or None
         Class priors, as for :class:`GaussianLinearClassifier`.
     regularization : float
         Eigenvalues of the within-class covariance, each feature scaled to
-        variance 1, are raised to this floor, in every M-step. (A feature whose
-        means hardly vary next to its uncertainties is scaled by these.) The
-        likelihood is then the largest of all covariances above the floor.
+        variance 1, are raised to this floor in every step. (A feature whose
+        means hardly vary next to its uncertainties is scaled by these.)
     tol : float
         EM ends when the mean log likelihood per document gains less, in nats.
     max_iter : int
@@ -85,12 +81,12 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
     Attributes
     ----------
     classes_, class_weight_, class_prior_, log_prior_ : ndarray of shape (n_classes,)
-            Labels, weights and priors, as of :class:`GaussianLinearClassifier`.
+        Labels, weights and priors, as of :class:`GaussianLinearClassifier`.
     means_ : ndarray of shape (n_classes, n_components)
         Class means :math:`\mu_\ell`.
     covariance_, precision_ : ndarray of shape (n_components, n_components)
         Within-class covariance :math:`D^{-1}` and precision :math:`D`.
-        log_likelihood_history_ : ndarray
+    log_likelihood_history_ : ndarray
         Mean log likelihood per document under GLC's solution and after each
         step that was kept; it never falls.
     n_iter_ : int
@@ -98,9 +94,8 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
     converged_ : bool
         Whether the gain fell below `tol`.
     n_features_in_ : int
-        Columns that an array needs: the size of the embeddings in the layout
-        ``"mean"``, twice as many in ``"mean_variance"``. So it is after fitting a
-        posterior too.
+        Columns that an array in the `layout` at `fit` needs, also after fitting a
+        posterior.
 
     Examples
     --------
@@ -113,16 +108,11 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
     array([[0.  , 1.  ],
            [0.47, 0.53]])
 
-    An array holds means that are known exactly:
+    An array holds means that are known exactly, unless `layout` says otherwise:
 
     >>> glcu.predict([[-0.5], [0.5]])
     array(['no', 'yes'], dtype='<U3')
-
-    unless both sides agree that it holds variances too:
-
-    >>> X = np.hstack([q.mean, q.variance])
-    >>> glcu = UncertainGaussianClassifier(layout="mean_variance")
-    >>> glcu.fit(X, ["no", "no", "yes", "yes"]).predict([[0.5, 9.0]])
+    >>> glcu.set_params(layout="mean_variance").predict([[0.5, 9.0]])
     array(['yes'], dtype='<U3')
     """
 
@@ -167,34 +157,31 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
             attributes are ``mean`` and either ``variance`` (documents x components)
             or ``covariance`` (documents x components x components).
         y, sample_weight
-                    Labels and weights, as for :class:`GaussianLinearClassifier`.
+            Labels and weights, as for :class:`GaussianLinearClassifier`.
         """
         if is_posterior(X):
-            if y is None:
-                raise InputError("`y` is missing: the classifier needs labels")
+            validate_data(self, X, y, skip_check_array=True, ensure_2d=False)
             documents = UncertainDocuments.from_posterior(X)
-            self.n_features_in_ = self._n_columns(documents.mean.shape[1])
-            # A posterior has no names, those of an earlier `fit` hold no more.
-            if hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
-            labels = TrainingLabels.check(y, len(documents), sample_weight)
         else:
             X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
-            labels = TrainingLabels.check(y, len(X), sample_weight)
-            documents = self._from_array(X)
+            documents = UncertainDocuments.from_array(X, exact=self.layout == "mean")
+        K = documents.mean.shape[1]
+        self.n_features_in_ = K if self.layout == "mean" else 2 * K
+        labels = TrainingLabels.check(y, len(documents), sample_weight)
         documents = documents.take(labels.kept)
         start = GaussianLinearClassifier(regularization=self.regularization)
         start.fit(documents.mean, labels.codes, labels.weights)
         means, covariance = start.means_, start.covariance_
         if documents.spread is None:
             # GLC is the maximum: there is nothing for EM to gain.
-            gains = start.log_likelihood(documents.mean, labels.codes)
+            terms = start.log_likelihood(documents.mean, labels.codes)
             self.n_iter_, self.converged_ = 1, True
-            self.log_likelihood_history_ = np.array(
-                [np.average(gains, weights=labels.weights)]
-            )
+            history = [float(np.average(terms, weights=labels.weights))]
         else:
-            means, covariance = self._maximise(documents, labels, means, covariance)
+            means, covariance, history = self._maximise(
+                documents, labels, means, covariance
+            )
+        self.log_likelihood_history_ = np.array(history)
         self._store(labels, means, covariance)
         return self
 
@@ -204,51 +191,42 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
         labels: TrainingLabels,
         means: Floats,
         covariance: Floats,
-    ) -> tuple[Floats, Floats]:
+    ) -> tuple[Floats, Floats, list[float]]:
         """Raise the likelihood until it gains less than `tol`."""
-        class_weights = labels.class_weights
         device = choose_device(self.device)
         uncertainty = np.diag(documents.mean_covariance(labels.weights))
         scale = feature_scale(documents.mean, labels.weights)
         scale = np.maximum(scale, _LEAST_SCALE * uncertainty)
 
-        def evaluate(means: Any, covariance: Any) -> tuple[Any, Any, Expectation]:
+        def evaluate(means: Floats, covariance: Floats) -> Expectation:
             covariance = floor_covariance(covariance, scale, self.regularization)
-            expectation = expectation_step(documents, labels, means, covariance, device)
-            return means, covariance, expectation
+            return expectation_step(documents, labels, means, covariance, device)
 
-        means, covariance, now = evaluate(means, covariance)
+        now = evaluate(means, covariance)
         if np.isnan(now.log_likelihood):
             raise InputError("a covariance of `X` is not positive semi-definite")
         history = [now.log_likelihood]
-        step, passes, converged = 1.0, 0, False
-        while passes < self.max_iter and not converged:
-            passes += 1
-            trial, small = None, True
-            if self.accelerate:
-                trial = evaluate(
-                    *scoring_update(now, means, covariance, class_weights, step)
-                )
-                gain = trial[2].log_likelihood - now.log_likelihood
-                if gain >= 0:
-                    step = min(1.0, 2 * step)
-                else:
-                    small = -gain < self.tol
-                    step, trial = step / 2, None
-                    if passes == self.max_iter:
-                        break
-                    passes += 1
-            if trial is None:
-                trial = evaluate(*em_update(now, means, covariance, class_weights))
-                gain = trial[2].log_likelihood - now.log_likelihood
-                if not gain >= 0:
-                    # Only rounding is left; the last parameters are the best.
-                    converged = True
-                    break
-            converged = gain < self.tol and small
-            means, covariance, now = trial
-            history.append(now.log_likelihood)
-        if not converged:
+        step, scoring, lost = 1.0, self.accelerate, 0.0
+        self.converged_ = False
+        for n_iter in range(1, self.max_iter + 1):
+            self.n_iter_ = n_iter
+            update = now.scoring_update(step) if scoring else now.em_update()
+            trial = evaluate(*update)
+            gain = trial.log_likelihood - now.log_likelihood
+            if scoring and not gain >= 0:
+                # An EM step is next, from the same place.
+                step, scoring, lost = step / 2, False, -gain
+                continue
+            if gain >= 0:
+                now = trial
+                history.append(now.log_likelihood)
+            # Where an EM step loses, only rounding is left.
+            self.converged_ = not gain >= 0 or (gain < self.tol and lost < self.tol)
+            if self.converged_:
+                break
+            step = min(1.0, 2 * step) if scoring else step
+            scoring, lost = self.accelerate, 0.0
+        else:
             warnings.warn(
                 f"EM did not converge in `max_iter` = {self.max_iter} passes; the "
                 "last one may still have gained more than `tol` = "
@@ -256,71 +234,45 @@ class UncertainGaussianClassifier(BaseGaussianClassifier):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self.n_iter_, self.converged_ = passes, converged
-        self.log_likelihood_history_ = np.array(history)
-        return means, covariance
-
-    def _n_columns(self, n_components: int) -> int:
-        """Return how many columns an array of such embeddings has."""
-        return n_components if self.layout == "mean" else 2 * n_components
+        return now.means, now.covariance, history
 
     def _documents(self, X: Any) -> UncertainDocuments:
-        if not is_posterior(X):
-            return self._from_array(self._check_array(X))
-        documents = UncertainDocuments.from_posterior(X)
-        size, trained = documents.mean.shape[1], self.means_.shape[1]
-        if size != trained:
-            raise InputError(
-                f"`X` has embeddings of size {size}, but the classifier was trained "
-                f"with size {trained}"
-            )
-        return documents
-
-    def _check_array(self, X: Any) -> Floats:
-        # The names of the columns alone: their number gets a sentence of its own.
+        # The names of columns; their number gets a sentence of its own.
         validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
-        X = check_array(
-            X, dtype=np.float64, ensure_all_finite=False, estimator=self, input_name="X"
-        )
-        given, needed = X.shape[1], self._n_columns(self.means_.shape[1])
-        if given == needed:
-            return np.asarray(X)
-        hint = ""
-        if self.layout == "mean" and given == 2 * needed:
-            hint = '; means and variances side by side need `layout="mean_variance"`'
-        elif self.layout == "mean_variance" and 2 * given == needed:
-            hint = '; means alone need `layout="mean"`'
-        # The words in which every scikit-learn estimator puts it.
-        raise InputError(
-            f"X has {given} features, but {type(self).__name__} is expecting "
-            f"{needed} features as input{hint}"
-        )
-
-    def _from_array(self, X: Floats) -> UncertainDocuments:
-        exact = self.layout == "mean"
-        bad = np.argwhere(~np.isfinite(X))
-        if len(bad):
-            row, column = bad[0]
-            value = "NaN" if np.isnan(X[row, column]) else str(X[row, column])
-            kind = "means" if exact or column < X.shape[1] // 2 else "variances"
-            raise InputError(
-                f"`X` has {value} in row {row}, column {column}; {kind} must be finite"
+        posterior, exact = is_posterior(X), self.layout == "mean"
+        if posterior:
+            documents = UncertainDocuments.from_posterior(X)
+            X = documents.mean
+        else:
+            X = check_array(
+                X, dtype=np.float64, ensure_all_finite=False, input_name="X"
             )
-        if exact:
-            return UncertainDocuments(X, None)
-        return UncertainDocuments.from_columns(X)
+        given, K = X.shape[1], self.means_.shape[1]
+        needed = K if posterior or exact else 2 * K
+        if given != needed:
+            hints = {
+                K: '; means alone need `layout="mean"`',
+                2
+                * K: '; means and variances side by side need `layout="mean_variance"`',
+            }
+            # The words in which every scikit-learn estimator puts it.
+            raise InputError(
+                f"X has {given} features, but {type(self).__name__} is expecting "
+                f"{needed} features as input{hints.get(given, '')}"
+            )
+        return documents if posterior else UncertainDocuments.from_array(X, exact=exact)
 
     def _estimate_means(
         self, documents: UncertainDocuments, labels: TrainingLabels
     ) -> Floats:
         documents = documents.take(labels.kept)
-        sums = labels.membership @ documents.mean
-        means = sums / labels.class_weights[:, None]
+        means = class_means(documents.mean, labels)
         if documents.spread is None:
-            return np.asarray(means, dtype=np.float64)
+            return means
         # With the covariance fixed, EM's limit for the means is one linear solve.
+        device = choose_device(self.device)
         expectation = expectation_step(
-            documents, labels, means, self.covariance_, choose_device(self.device)
+            documents, labels, means, self.covariance_, device
         )
         return np.asarray(means + expectation.mean_step, dtype=np.float64)
 

@@ -68,7 +68,7 @@ def _with_flags(message: str) -> str:
     def flag(found: re.Match[str]) -> str:
         return "--" + found[1].removeprefix("n_").replace("_", "-")
 
-    return re.sub(rf"`({names}|n_clusters|tokenizer)`", flag, message)
+    return re.sub(rf"`({names}|n_clusters|tokenizer|threshold)`", flag, message)
 
 
 def _parameter_sentence(message: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from docsigma.classifiers.counts_classifier import KINDS
 from docsigma.corpora import load_corpus
-from docsigma.distances import wasserstein2
 from docsigma.explore.page import write_page
 from docsigma.explore.workspace import Workspace
 from docsigma.metrics.evaluation import evaluate, tfidf_baseline
@@ -35,43 +34,30 @@ if TYPE_CHECKING:
 class DemoResult:
     """Results of the demo."""
 
-    model: BayesianSMM
     test: Documents
     n_tokens: np.ndarray[Any, Any]
     posterior: GaussianPosterior
     perplexity: Perplexity
     topic_id: dict[str, dict[str, float]]
 
-    def by_certainty(self) -> np.ndarray[Any, Any]:
-        """Return the rows of the documents, the most certain first."""
-        return np.argsort(self.posterior.total_variance, kind="stable")
-
-    def neighbours(self, row: int, n: int = 5) -> list[tuple[int, float]]:
-        """Return the rows nearest in Wasserstein-2 distance, and their distances."""
-        (distance,) = wasserstein2(self.posterior[row : row + 1], self.posterior)
-        order = [i for i in np.argsort(distance, kind="stable") if i != row][:n]
-        return [(int(i), float(distance[i])) for i in order]
-
 
 def run_demo(
     folder: Path,
     *,
-    corpus: str = "docstrings",
     n_components: int = 50,
     max_iter: int | None = None,
     verbose: bool = False,
     log: Callable[[str], object] = print,
 ) -> DemoResult:
-    """Fit on the training half of a labelled corpus, embed and label the other half.
+    """Fit on the training half of the docstrings, embed and label the other half.
 
     `folder` gets the model, a classifier, plots and the page ``explore.html``.
     """
-    loaded = load_corpus(corpus)
-    train, train_labels = loaded.train.labelled()
-    test, test_labels = loaded.test.labelled()
-    loaded = replace(loaded, train=train, test=test)
-    assert loaded.train.texts is not None
-    assert loaded.test.texts is not None
+    corpus = load_corpus("docstrings")
+    train, train_labels = corpus.train.labelled()
+    test, test_labels = corpus.test.labelled()
+    assert train.texts is not None
+    assert test.texts is not None
     embedder = DocumentEmbedder(
         n_components,
         min_df=3,
@@ -79,10 +65,10 @@ def run_demo(
         random_state=0,
         verbose=verbose,
     )
-    words, counts = embedder.learn_words(loaded.train.texts)
+    words, counts = embedder.learn_words(train.texts)
     log(
-        f"{corpus}: {len(loaded.train)} training and {len(loaded.test)} held-out "
-        f"documents, {len(words)} words"
+        f"docstrings: {len(train)} training and {len(test)} held-out documents, "
+        f"{len(words)} words"
     )
     model: Any = embedder.fit_counts(counts, vocabulary=words).model_
     model.save(folder / "model", overwrite=True)
@@ -91,10 +77,10 @@ def run_demo(
     fitted = {}
     for kind in KINDS:
         topics = TopicClassifier(embedder, kind=kind, verbose=verbose)
-        fitted[kind] = topics.fit(loaded.train.texts, train_labels).classifier_
+        fitted[kind] = topics.fit(train.texts, train_labels).classifier_
     hybrid = fitted["hybrid"]
     hybrid.save(folder / "classifier", overwrite=True)
-    held_out = hybrid.count(loaded.test.texts)
+    held_out = hybrid.count(test.texts)
     documents = hybrid.embed(held_out.counts)
     q = documents.posterior
     assert q is not None
@@ -115,12 +101,12 @@ def run_demo(
     workspace = Workspace(
         model,
         q,
-        loaded.test.ids,
-        loaded.test.texts,
+        test.ids,
+        test.texts,
         test_labels,
         n_unknown=held_out.n_unknown,
         classifier=hybrid,
-        title=corpus,
+        title="docstrings",
     )
     write_page(workspace, folder / "explore.html")
     perplexity = model.perplexity(documents.counts, posterior=q)
@@ -129,4 +115,4 @@ def run_demo(
     )
     log(f"plots: {', '.join(save_figures(figures, folder))}")
     log(f"a page of the documents: {folder / 'explore.html'}")
-    return DemoResult(model, loaded.test, held_out.n_tokens, q, perplexity, topic_id)
+    return DemoResult(test, held_out.n_tokens, q, perplexity, topic_id)

@@ -26,32 +26,22 @@ class Settings:
     counting: dict[str, Any]
 
 
-def _from_tune(path: Path) -> dict[str, Any]:
-    """Return the settings in a file that `tune` wrote."""
+def _from_file(path: Path) -> dict[str, Any]:
+    """Return the settings in a TOML file, or in the .json that `tune` wrote."""
     try:
-        report = json.loads(path.read_text("utf-8"))
-        values = dict(report["parameters"])
-        values["solver"] = report["solver"]
+        text = path.read_text("utf-8")
+        if path.suffix != ".json":
+            return tomllib.loads(text)
+        report = json.loads(text)
+        return {**report["parameters"], "solver": report["solver"]}
     except FileNotFoundError as error:
         raise InputError(f"there is no file {path}") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{path} is not a file of `docsigma tune`: settings in .json need its "
-            "`parameters` and `solver`; others are .toml"
-        ) from error
-    return values
-
-
-def _from_file(path: Path) -> dict[str, Any]:
-    if path.suffix == ".json":
-        return _from_tune(path)
-    try:
-        with path.open("rb") as handle:
-            return tomllib.load(handle)
-    except FileNotFoundError as error:
-        raise InputError(f"there is no file {path}") from error
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not a TOML file: {error}") from error
+        why = f"a TOML file: {error}"
+        if path.suffix == ".json":
+            why = "a file of `docsigma tune`: settings in .json need its `parameters` "
+            why += "and `solver`; others are .toml"
+        raise InputError(f"{path} is not {why}") from error
 
 
 def read_settings(flags: dict[str, Any], config: Path | None) -> Settings:

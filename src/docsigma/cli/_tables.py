@@ -101,13 +101,6 @@ def check_table(path: Path, *inputs: str | Path, force: bool) -> None:
         raise InputError(
             f"cannot write {path}: its suffix must be one of {', '.join(_WRITERS)}"
         )
-    if path.suffix == ".parquet":
-        try:
-            import pyarrow  # noqa: F401
-        except ImportError as error:
-            raise InputError(
-                "writing .parquet needs pyarrow: pip install docsigma[tables]"
-            ) from error
     _common.check_writable(path, *inputs, force=force)
 
 

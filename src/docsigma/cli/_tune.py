@@ -75,7 +75,12 @@ def tune(
     `random_state` decides the division, the search and the models, however often the
     search was stopped and continued from its `journal`.
     """
-    optuna = _optuna()
+    try:
+        import optuna
+    except ImportError as error:
+        raise InputError("tuning needs: pip install docsigma[tune]") from error
+    # It would print a failure with its traceback; the caller raises one sentence.
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     check_choice("objective", objective, OBJECTIVES)
     check_choice("hold_out", hold_out, HOLD_OUT)
     check_choice("solver", solver, SOLVERS)
@@ -119,7 +124,7 @@ def tune(
         "random_state": random_state,
     }
     try:
-        study = _open_study(optuna, f"docsigma-{objective}", journal, settings)
+        study = _open_study(f"docsigma-{objective}", journal, settings)
         complete = [optuna.trial.TrialState.COMPLETE]
         while (n_done := len(study.get_trials(states=complete))) < n_trials:
             # One seed per trial: a stopped search continues as if it had not stopped.
@@ -133,14 +138,15 @@ def tune(
     return Tuned(dict(study.best_params), float(study.best_value), trials)
 
 
-def _open_study(
-    optuna: Any, name: str, journal: Path | None, settings: dict[str, Any]
-) -> Any:
+def _open_study(name: str, journal: Path | None, settings: dict[str, Any]) -> Any:
     """Begin a search, or continue that in the journal if its settings are the same."""
+    import optuna
+    from optuna.storages.journal import JournalFileBackend
+
     storage = None
     if journal is not None:
         _check_journal(journal)
-        backend = optuna.storages.journal.JournalFileBackend(str(journal))
+        backend = JournalFileBackend(str(journal))
         storage = optuna.storages.JournalStorage(backend)
     study = optuna.create_study(study_name=name, storage=storage, load_if_exists=True)
     # The journal returns tuples as lists.
@@ -219,16 +225,6 @@ def divide(
         stratify=labels,
     )
     return train, test
-
-
-def _optuna() -> Any:
-    try:
-        import optuna
-    except ImportError as error:
-        raise InputError("tuning needs: pip install docsigma[tune]") from error
-    # It would print a failure with its traceback; the caller raises one sentence.
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    return optuna
 
 
 def _cross_entropy(

@@ -53,7 +53,11 @@ def demo(
 
 
 def _tables(result: DemoResult) -> list[object]:
-    p = result.perplexity
+    import numpy as np
+
+    from docsigma.distances import wasserstein2
+
+    p, q = result.perplexity, result.posterior
     title = f"Perplexity of {_common.number(p.n_documents, 0)} held-out documents"
     lines = _common.table(title, "model", ">corpus", ">per document")
     corpus = f"{p.corpus:.0f} ± {p.standard_error:.0f}"
@@ -62,7 +66,7 @@ def _tables(result: DemoResult) -> list[object]:
         "uni-gram", f"{p.unigram_corpus:.0f}", f"{p.unigram_per_document:.0f}"
     )
 
-    order = result.by_certainty()
+    order = np.argsort(q.total_variance, kind="stable")
     labels = result.test.labels
     assert labels is not None
     certain = _common.table(
@@ -73,7 +77,7 @@ def _tables(result: DemoResult) -> list[object]:
             result.test.ids[row],
             labels[row],
             str(result.n_tokens[row]),
-            f"{result.posterior.total_variance[row]:.2f}",
+            f"{q.total_variance[row]:.2f}",
             end_section=position == 3,
         )
 
@@ -81,8 +85,9 @@ def _tables(result: DemoResult) -> list[object]:
     row = int(order[len(order) // 4])
     title = f"Nearest to {result.test.ids[row]} (Wasserstein-2)"
     near = _common.table(title, "document", "label", ">distance")
-    for other, distance in result.neighbours(row):
-        near.add_row(result.test.ids[other], labels[other], f"{distance:.2f}")
+    (distance,) = wasserstein2(q[row], q)
+    for other in [i for i in np.argsort(distance, kind="stable") if i != row][:5]:
+        near.add_row(result.test.ids[other], labels[other], f"{distance[other]:.2f}")
     title = f"Topic identification, {len(set(labels))} labels"
     topics = _common.table(title, "classifier", ">accuracy", ">cross-entropy", ">ECE")
     for name, scores in result.topic_id.items():

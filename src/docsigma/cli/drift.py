@@ -9,7 +9,6 @@ import typer
 
 from docsigma.cli import _common
 from docsigma.cli._common import option
-from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
     from docsigma.explore.drift import Interval
@@ -44,9 +43,6 @@ def drift(
     _common.check_positive("--topics", topics)
     _common.check_positive("--words", words)
     smm = _common.load_model(model, device)
-    if smm.gives_points:
-        kind = type(smm).__name__
-        raise InputError(f"intervals need Gaussians, and {kind} gives points")
     sources = [reader.count(name, smm) for name in (old, new)]
     batches = [smm.posterior(source.counts[:]) for source in sources]
     found = compare_batches(smm, *batches, n_topics=topics, n_words=words)

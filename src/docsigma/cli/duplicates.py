@@ -7,7 +7,6 @@ from typing import Annotated
 from docsigma.cli import _common
 from docsigma.cli._common import option
 from docsigma.cli._tables import TableFile, check_table, write_table
-from docsigma.exceptions import InputError
 
 
 @_common.with_options()
@@ -34,10 +33,6 @@ def duplicates(
 
     from docsigma.search.duplicates import every_word, find_duplicates
 
-    if not 0 < threshold <= 1:
-        raise InputError(
-            f"--threshold must be above 0 and at most 1, got {threshold:g}"
-        )
     check_table(out, model, docs, force=force)
     smm = _common.load_model(model, device)
     source = reader.count(docs, smm)

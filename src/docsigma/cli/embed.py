@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from docsigma.cli import _common
-from docsigma.cli._counted import CountedSource, embed_counts
+from docsigma.cli._counted import embed_counts
 from docsigma.cli._shard import Shard, ShardOption
 from docsigma.cli._tables import Blocks, TableFile, check_table, write_table
-
-if TYPE_CHECKING:
-    from docsigma.models._count_model import CountModel
 
 
 @_common.with_options()
@@ -35,6 +31,8 @@ def embed(
 
     Example: docsigma embed model tickets.csv --out embeddings.csv
     """
+    import numpy as np
+
     part = Shard.parse(shard)
     if part.is_done(out, force):
         return
@@ -42,23 +40,6 @@ def embed(
     check_table(out, model, docs, force=force)
     smm = _common.load_model(model, device)
     source = reader.count(docs, smm, part.rows)
-    report = {"file": str(out)} | _embed(smm, source, out)
-    variance = report["mean_total_variance"]
-    rows = {
-        "documents": report["n_documents"],
-        "size of an embedding": str(report["n_components"]),
-        "known tokens": report["n_tokens"],
-        "unknown tokens": report["n_unknown"],
-        "documents with no known word": report["n_empty"],
-        "mean total variance": None if variance is None else f"{variance:.3f}",
-    }
-    _common.print_report(report, as_json, f"{docs} -> {out}", rows)
-
-
-def _embed(smm: CountModel, source: CountedSource, out: Path) -> dict[str, Any]:
-    """Write the embeddings of documents; return their part of the report."""
-    import numpy as np
-
     n_tokens, tokens = source.n_tokens, source.counts.n_tokens
     variances = []
 
@@ -84,7 +65,8 @@ def _embed(smm: CountModel, source: CountedSource, out: Path) -> dict[str, Any]:
 
     write_table(out, blocks())
     variance = None if smm.gives_points else sum(variances) / len(n_tokens)
-    return {
+    report = {
+        "file": str(out),
         "n_documents": len(n_tokens),
         "n_components": int(smm.n_components),
         "n_tokens": int(n_tokens.sum()),
@@ -92,3 +74,12 @@ def _embed(smm: CountModel, source: CountedSource, out: Path) -> dict[str, Any]:
         "n_empty": int((n_tokens == 0).sum()),
         "mean_total_variance": variance,
     }
+    rows = {
+        "documents": report["n_documents"],
+        "size of an embedding": str(smm.n_components),
+        "known tokens": report["n_tokens"],
+        "unknown tokens": report["n_unknown"],
+        "documents with no known word": report["n_empty"],
+        "mean total variance": None if variance is None else f"{variance:.3f}",
+    }
+    _common.print_report(report, as_json, f"{docs} -> {out}", rows)

@@ -61,7 +61,7 @@ def explore(
     engine = load_engine(model, classifier, index, device)
     from docsigma.service.app import make_app
     from docsigma.service.explore import add_explorer
-    from docsigma.service.settings import ServiceSettings
+    from docsigma.service.guard import ServiceSettings
 
     typer.echo(f"embedding {docs} ...", err=True)
     workspace = make_workspace(
@@ -97,9 +97,6 @@ def make_workspace(
     from docsigma.posterior import GaussianPosterior
 
     model = engine.model
-    if model.gives_points:
-        kind = type(model).__name__
-        raise InputError(f"the page shows Gaussians, and {kind} gives points")
     sources = [reader.count(name, model) for name in names]
     every = slice(None)
     texts, ids, given = [], [], []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -23,34 +24,25 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
     from docsigma.counts import DiskCounts, Vocabulary
-    from docsigma.models import TrainingPass
     from docsigma.text import DocumentEmbedder
 
 
-class _Interrupt:
-    """Ctrl-C ends training after the current pass; a second one ends it at once."""
+@contextlib.contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """Yield what Ctrl-C or SIGTERM sets; a second one ends the block at once."""
+    asked = threading.Event()
 
-    def __init__(self) -> None:
-        self.asked = False
+    def note(number: int, frame: Any) -> None:
+        if asked.is_set():
+            signal.default_int_handler(number, frame)
+        asked.set()
 
-    @contextlib.contextmanager
-    def watch(self) -> Iterator[None]:
-        """Catch SIGINT and SIGTERM within the block."""
-
-        def note(number: int, frame: Any) -> None:
-            if self.asked:
-                signal.default_int_handler(number, frame)
-            self.asked = True
-
-        before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def __call__(self, now: TrainingPass) -> bool:  # noqa: ARG002
-        return self.asked
+    before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @dataclass(frozen=True)
@@ -143,7 +135,7 @@ def fit(
     """
     from docsigma.counts import as_counts
     from docsigma.models import BayesianSMM
-    from docsigma.models._storage import remove_shards
+    from docsigma.models._storage import remove_others
     from docsigma.ranks import Ranks
     from docsigma.text import DocumentEmbedder
 
@@ -163,25 +155,22 @@ def fit(
     embedder = DocumentEmbedder(model=model, **settings.counting)
     words, counts = _count(corpus, reader, embedder)
     n_tokens = float(as_counts(counts).n_tokens.sum())
-    if n_tokens <= 0:
-        raise InputError(f"{corpus} holds no word: every count is zero")
     checkpoint = out.with_name(f"{out.name}.checkpoint.safetensors")
     if resume and not checkpoint.is_file():
         raise InputError(f"there is no checkpoint {checkpoint} to resume from")
 
-    interrupt = _Interrupt()
     started = time.perf_counter()
-    with interrupt.watch():
+    with _interruptible() as asked:
         embedder.fit_counts(
             counts,
             vocabulary=words,
-            callback=interrupt,
+            callback=lambda _: asked.is_set(),
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
             resume=resume,
             ranks=ranks,
         )
-    stopped = ranks.any(interrupt.asked)
+    stopped = ranks.any(asked.is_set())
     ranks.leave()
     if ranks.rank:
         return
@@ -196,7 +185,7 @@ def fit(
     model.trained_on_["corpus"] = corpus
     embedder.save(out, overwrite=force or resume)
     checkpoint.unlink(missing_ok=True)
-    remove_shards(checkpoint)
+    remove_others(checkpoint)
     last = model.history_[-1]
     report: dict[str, Any] = {
         "model": str(out),

@@ -41,7 +41,7 @@ def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
         **about,
     }
     words = _common.number(smm.n_features_in_, 0)
-    known = "known" if smm.vocabulary_ is not None else "not known"
+    known = "known" if report["has_vocabulary"] else "not known"
     points = smm.gives_points
     kl = "penalty on the length" if points else "KL to the prior"
     ended = "the bound had settled" if smm.converged_ else "all passes were done"

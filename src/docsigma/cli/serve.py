@@ -53,7 +53,7 @@ def serve(
         raise InputError(f"--timeout must be above 0, got {timeout:g}")
     engine = load_engine(model, classifier, index, device)
     from docsigma.service.app import make_app
-    from docsigma.service.settings import ServiceSettings
+    from docsigma.service.guard import ServiceSettings
 
     limits = ServiceSettings(key, max_documents=max_documents, timeout=timeout)
     last = int(timeout) + 1

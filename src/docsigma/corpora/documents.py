@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 from scipy import sparse
 
-from docsigma.counts._checks import check_words
+from docsigma.counts._checks import check_words, row_numbers
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from docsigma.corpora.synthetic import SyntheticTruth
@@ -66,17 +66,13 @@ class Documents:
         if self.counts is not None and getattr(self.counts, "format", "") != "csr":
             kind = type(self.counts).__name__
             raise InputError(f"`counts`{of} must be a csr_matrix, got {kind}")
-        for name in ("texts", "labels"):
-            value = getattr(self, name)
+        rows = None if self.counts is None else range(self.counts.shape[0])
+        sized = {"texts": self.texts, "labels": self.labels, "rows of counts": rows}
+        for name, value in sized.items():
             if value is not None and len(value) != len(self.ids):
                 raise InputError(
                     f"documents{of} have {len(self.ids)} ids but {len(value)} {name}"
                 )
-        if self.counts is not None and self.counts.shape[0] != len(self.ids):
-            raise InputError(
-                f"documents{of} have {len(self.ids)} ids but "
-                f"{self.counts.shape[0]} rows of counts"
-            )
         if self.words is not None:
             if self.counts is None:
                 raise InputError(f"`words`{of} name columns of counts, got texts")
@@ -100,18 +96,7 @@ class Documents:
         self,
         index: slice | Sequence[int] | NDArray[np.integer] | NDArray[np.bool_],
     ) -> Documents:
-        if isinstance(index, slice):
-            rows = np.arange(len(self))[index]
-        else:
-            rows = np.asarray(index)
-            if rows.size == 0:
-                rows = rows.astype(np.intp)
-            if rows.ndim != 1 or rows.dtype.kind not in "iub":
-                raise TypeError(
-                    "documents are selected by a slice, whole numbers or a mask, "
-                    f"got {index!r:.80}; for one document use [i:i + 1]"
-                )
-            rows = np.arange(len(self))[rows]
+        rows = row_numbers(index, len(self), "documents")
         chosen = rows.tolist()
         return Documents(
             ids=[self.ids[row] for row in chosen],

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn import datasets
-from tqdm import tqdm
 
 from docsigma.corpora._data import DATA_VARIABLE, data_files, require_files
 from docsigma.corpora._streams import numbered_lines
@@ -59,43 +58,29 @@ def newsgroups_status() -> tuple[bool, str]:
     return there, "at hand" if there else HOW
 
 
-def load_newsgroups(*, progress: bool = True) -> Corpus:
+def load_newsgroups() -> Corpus:
     """Load the raw postings, from DOCSIGMA_DATA or by scikit-learn's fetcher.
 
     Both return the same documents in the same order: by newsgroup, then by the number
-    of the article. `progress` shows a bar on a terminal while postings are fetched.
+    of the article.
     """
     files = data_files(FOLDER, FILES)
     if files is not None:
         train, test = (read_documents(file) for file in files)
     else:
-        train, test = _fetch(progress=progress)
+        train, test = (_fetch(subset) for subset in ("train", "test"))
     return Corpus("20newsgroups", train, test, description=DESCRIPTION)
 
 
-def _fetch(*, progress: bool) -> list[Documents]:
-    halves = []
-    # None: a bar on a terminal, nothing in a file or a pipe.
-    disable = None if progress else True
-    with tqdm(total=4, desc="20newsgroups", unit="step", disable=disable) as bar:
-        for subset in ("train", "test"):
-            bar.set_postfix_str(f"fetch {subset}")
-            try:
-                bunch = datasets.fetch_20newsgroups(subset=subset, shuffle=False)
-            except (OSError, EOFError, ValueError) as error:
-                raise InputError(
-                    f"the corpus `20newsgroups` could not be fetched ({error}): "
-                    f"set {DATA_VARIABLE} to the folder that holds {FOLDER}/, or "
-                    "connect to the internet once"
-                ) from error
-            bar.update()
-            bar.set_postfix_str(f"parse {subset}")
-            halves.append(_from_bunch(bunch, subset))
-            bar.update()
-    return halves
-
-
-def _from_bunch(bunch: Any, subset: str) -> Documents:
+def _fetch(subset: str) -> Documents:
+    try:
+        bunch: Any = datasets.fetch_20newsgroups(subset=subset, shuffle=False)
+    except (OSError, EOFError, ValueError) as error:
+        raise InputError(
+            f"the corpus `20newsgroups` could not be fetched ({error}): set "
+            f"{DATA_VARIABLE} to the folder that holds {FOLDER}/, or connect to the "
+            "internet once"
+        ) from error
     names = [Path(name) for name in bunch.filenames]
     labels = [str(bunch.target_names[target]) for target in bunch.target]
     articles = [name.name for name in names]

@@ -18,7 +18,7 @@ from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,7 @@ def load_corpus(name: str | os.PathLike[str], **options: Any) -> Corpus:
     """
     corpus = find_registered("corpora", str(name), CORPORA)
     if corpus is not None:
-        parameters = inspect.signature(corpus.load).parameters.values()
-        _check_options(str(name), options, parameters)
+        _check_options(str(name), options, inspect.signature(corpus.load))
         return corpus.load(**options)
     path = Path(name)
     is_path = (
@@ -139,7 +138,7 @@ def load_corpus(name: str | os.PathLike[str], **options: Any) -> Corpus:
         )
     test = inspect.signature(_load_path).parameters["test"]
     columns = list(inspect.signature(iter_documents).parameters.values())[1:]
-    _check_options(str(name), options, [test, *columns])
+    _check_options(str(name), options, inspect.Signature([test, *columns]))
     return _load_path(path, **options)
 
 
@@ -152,16 +151,15 @@ def _load_path(
 
 
 def _check_options(
-    name: str, options: dict[str, Any], parameters: Iterable[inspect.Parameter]
+    name: str, options: dict[str, Any], signature: inspect.Signature
 ) -> None:
-    known = {parameter.name: parameter for parameter in parameters}
     for option in options:
-        if option not in known:
-            listed = ", ".join(f"`{one}`" for one in known) or "none"
+        if option not in signature.parameters:
+            listed = ", ".join(f"`{one}`" for one in signature.parameters) or "none"
             raise InputError(
                 f"the corpus `{name}` has no option `{option}`, "
                 f"its options are: {listed}"
             )
-    for option, parameter in known.items():
+    for option, parameter in signature.parameters.items():
         if parameter.default is parameter.empty and option not in options:
             raise InputError(f"the corpus `{name}` needs the option `{option}`")

@@ -46,6 +46,28 @@ def check_words(words: Iterable[object], *, name: str) -> tuple[str, ...]:
     return tuple(seen)
 
 
+def row_numbers(rows: Any, n: int, what: str) -> NDArray[np.int64]:
+    """Return the numbers of `rows` of n: a slice, whole numbers or a mask."""
+    if isinstance(rows, slice):
+        return np.arange(*rows.indices(n), dtype=np.int64)
+    wanted = np.asarray(rows)
+    if wanted.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if wanted.ndim != 1 or wanted.dtype.kind not in "iub":
+        raise TypeError(
+            f"{what} are selected by a slice, whole numbers or a mask, got "
+            f"{rows!r:.80}; for one document use [i:i + 1]"
+        )
+    if wanted.dtype.kind == "b":
+        if len(wanted) != n:
+            raise IndexError(f"the mask has {len(wanted)} entries for {n} rows")
+        return np.flatnonzero(wanted)
+    low, high = int(wanted.min()), int(wanted.max())
+    if low < -n or high >= n:
+        raise IndexError(f"there is no row {low if low < -n else high} in {n} rows")
+    return np.where(wanted < 0, wanted + n, wanted).astype(np.int64)
+
+
 def check_counts(counts: object, *, name: str = "`counts`") -> sparse.csr_matrix:
     """Return word counts as a float32 CSR matrix with sorted indices.
 

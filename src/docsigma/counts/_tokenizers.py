@@ -101,10 +101,3 @@ def stored_tokenizer(tokenizer: object) -> str | dict[str, str] | None:
         return {"function": tokenizer.name}
     name = getattr(tokenizer, "__qualname__", type(tokenizer).__qualname__)
     return {"function": name}
-
-
-def restored_tokenizer(stored: object) -> object:
-    """Return the tokenizer of which `stored` was saved; nothing is imported."""
-    if isinstance(stored, dict):
-        return ForgottenTokenizer(str(stored.get("function")))
-    return stored

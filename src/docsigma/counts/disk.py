@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from docsigma._files import read_json_object
+from docsigma._files import CONFIG, read_config, read_json_object
 from docsigma.counts._base import BLOCK, Counts
+from docsigma.counts._checks import row_numbers
 from docsigma.counts.vocabulary import Vocabulary
 from docsigma.exceptions import InputError
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 
 FORMAT = "docsigma-counts"
-SCHEMA_VERSION = 1
-CONFIG = "config.json"
 # Types that each array may have; counts have the smallest that fits.
 DTYPES = {
     "indptr.npy": ("int64",),
@@ -81,23 +80,7 @@ class DiskCounts(Counts):
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        if not self.folder.is_dir():
-            raise InputError(f"there is no folder {self.folder}")
-        source = self.folder / CONFIG
-        state = _load_config(self.folder)
-        if state.get("format") != FORMAT:
-            raise InputError(
-                f"{source} does not describe counts: its format is "
-                f"{state.get('format')!r}, not {FORMAT!r}"
-            )
-        if state.get("schema_version") != SCHEMA_VERSION:
-            from docsigma import __version__
-
-            raise InputError(
-                f"{self.folder} has counts of schema version "
-                f"{state.get('schema_version')}, this docsigma ({__version__}) reads "
-                f"version {SCHEMA_VERSION}: run `docsigma count` again"
-            )
+        source, state = self.folder / CONFIG, read_config(self.folder, FORMAT)
         try:
             self._files = {
                 str(name): (_whole(entry["bytes"]), str(entry["sha256"]))
@@ -195,7 +178,7 @@ class DiskCounts(Counts):
 
     def ids(self, rows: Any = slice(None)) -> list[str]:
         """Return the ids of documents; by default their numbers, from 1."""
-        numbers = self._row_numbers(rows)
+        numbers = row_numbers(rows, len(self), "counts")
         if "ids.npy" not in self._files:
             return [str(number + 1) for number in numbers.tolist()]
         names = self._open("ids.npy")
@@ -212,7 +195,7 @@ class DiskCounts(Counts):
     def __getitem__(
         self, rows: slice | Sequence[int] | NDArray[np.integer] | NDArray[np.bool_]
     ) -> sparse.csr_matrix:
-        wanted = self._row_numbers(rows)
+        wanted = row_numbers(rows, len(self), "counts")
         if np.all(wanted[:-1] <= wanted[1:]):
             return self._read(wanted)
         order = np.argsort(wanted, kind="stable")
@@ -238,29 +221,6 @@ class DiskCounts(Counts):
                     f"{self.folder / name} is damaged: its checksum is "
                     f"{found.hexdigest():.8}..., {CONFIG} says {expected:.8}..."
                 )
-
-    def _row_numbers(self, rows: Any) -> NDArray[np.int64]:
-        n = self.n_documents
-        if isinstance(rows, slice):
-            return np.arange(*rows.indices(n), dtype=np.int64)
-        wanted = np.asarray(rows)
-        if wanted.size == 0:
-            return np.empty(0, dtype=np.int64)
-        if wanted.ndim != 1 or wanted.dtype.kind not in "iub":
-            raise TypeError(
-                "counts are selected by a slice, whole numbers or a mask, "
-                f"got {rows!r:.80}; for one document use [i:i + 1]"
-            )
-        if wanted.dtype.kind == "b":
-            if len(wanted) != n:
-                raise IndexError(f"the mask has {len(wanted)} entries for {n} rows")
-            return np.flatnonzero(wanted)
-        wanted = wanted.astype(np.int64)
-        low, high = int(wanted.min()), int(wanted.max())
-        if low < -n or high >= n:
-            wrong = low if low < -n else high
-            raise IndexError(f"there is no row {wrong} in {n} rows")
-        return np.where(wanted < 0, wanted + n, wanted)
 
     def _read(self, rows: NDArray[np.int64]) -> sparse.csr_matrix:
         """Read rows that are sorted."""
@@ -370,11 +330,6 @@ class DiskCounts(Counts):
             raise InputError(f"{self.folder / name} is damaged: {error}") from error
 
 
-def _load_config(folder: Path) -> dict[str, Any]:
-    missing = f"{folder} is not a folder of counts: it has no {CONFIG}"
-    return read_json_object(folder / CONFIG, missing)
-
-
 def is_counts_folder(path: str | os.PathLike[str]) -> bool:
     """Return whether `path` is a folder of counts, even if damaged.
 
@@ -384,7 +339,7 @@ def is_counts_folder(path: str | os.PathLike[str]) -> bool:
     False
     """
     try:
-        return _load_config(Path(path)).get("format") == FORMAT
+        return read_json_object(Path(path) / CONFIG, "").get("format") == FORMAT
     except InputError:
         return False
 

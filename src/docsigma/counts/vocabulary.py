@@ -16,8 +16,8 @@ from tqdm import tqdm
 from docsigma.counts._analysis import TOKEN_PATTERN, build_analyzer
 from docsigma.counts._checks import check_counts, check_words
 from docsigma.counts._tokenizers import (
+    ForgottenTokenizer,
     resolve_tokenizer,
-    restored_tokenizer,
     stored_tokenizer,
 )
 from docsigma.counts.texts import as_texts
@@ -270,7 +270,9 @@ class Vocabulary:
         for name in ("words", "ngram_range", "stop_words"):
             if isinstance(values[name], list):
                 values[name] = tuple(values[name])
-        values["tokenizer"] = restored_tokenizer(values["tokenizer"])
+        tokenizer = values["tokenizer"]
+        if isinstance(tokenizer, dict):
+            values["tokenizer"] = ForgottenTokenizer(str(tokenizer.get("function")))
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.lib import format as npy
 
-from docsigma._files import atomic_folder
+from docsigma._files import CONFIG, SCHEMA_VERSION, atomic_folder
 from docsigma.counts._checks import check_counts
-from docsigma.counts.disk import CONFIG, FORMAT, SCHEMA_VERSION
+from docsigma.counts.disk import FORMAT
 from docsigma.counts.vocabulary import Vocabulary
 from docsigma.exceptions import InputError
 

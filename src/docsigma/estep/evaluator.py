@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,26 +37,18 @@ class Evaluation(NamedTuple):
 
 
 class Evaluator:
-    """The deterministic bound under the words of one model.
-
-    `expected_lse` replaces :class:`~docsigma.objective.ExpectedLse`.
-    """
+    """The deterministic bound under the words of one model."""
 
     def __init__(
-        self,
-        model: Model,
-        family: CovarianceFamily,
-        settings: NewtonSettings,
-        expected_lse: Lse | None = None,
+        self, model: Model, family: CovarianceFamily, settings: NewtonSettings
     ) -> None:
         self.model, self.family, self.settings = model, family, settings
         self.basis = LoadingsBasis(model.loadings, model.bias, model.prior)
-        whole = ExpectedLse(model, family)
-        self.expected_lse: Lse = expected_lse or whole
+        self.expected_lse: Lse = ExpectedLse(model, family)
         self.frequent: Lse | None = None
         # On a GPU passes over fewer words save nothing: kernel launches take the time.
         if len(model.bias) >= settings.large_vocabulary and model.bias.is_cpu:
-            self.frequent = _frequent(whole, settings.frequent_part)
+            self.frequent = _frequent(self.expected_lse, settings.frequent_part)
 
     @cached_property
     def squares(self) -> Tensor:
@@ -109,8 +102,9 @@ def _frequent(whole: ExpectedLse, part: int) -> ExpectedLse:
     frequent, rare = order.tensor_split([len(order) // part])
     mean = bias[rare].double().softmax(dim=0) @ features[rare].double()
     together = bias[rare].logsumexp(dim=0, keepdim=True)
-    some = SoftmaxWords(
+    some = copy.copy(whole)
+    some.words = SoftmaxWords(
         torch.cat([features[frequent], mean[None].to(features)]),
         torch.cat([bias[frequent], together]),
     )
-    return whole.with_words(some)
+    return some

@@ -44,12 +44,6 @@ class Inferred:
     converged: Tensor
     bound: Tensor
 
-    @classmethod
-    def before(cls, posterior: Gaussians) -> Inferred:
-        """Return posteriors before the first pass, to be moved in place."""
-        n_iter = torch.zeros(len(posterior), dtype=torch.int64)
-        return cls(posterior, n_iter, n_iter > 0, n_iter.double())
-
 
 def infer(
     counts: CountTensor,
@@ -105,7 +99,9 @@ def infer(
     words = words or Evaluator(model, family, settings)
     n_documents = len(counts)
     q = family.constant(n_documents, model.n_components, 1.0, model.loadings)
-    found = Inferred.before(q)
+    n_iter = torch.zeros(n_documents, dtype=torch.int64)
+    # Moved in place.
+    found = Inferred(q, n_iter, n_iter > 0, n_iter.double())
     coarse = is_coarse(model.bias)
     # Extrapolation would follow the rounding.
     limit = min(max_iter, settings.patience - 1) if coarse else max_iter

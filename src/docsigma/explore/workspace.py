@@ -24,6 +24,7 @@ from docsigma.explore.words import mark_words
 from docsigma.groups.by_means import group_numbers
 from docsigma.groups.gaussians import Groups
 from docsigma.models.components import known_words
+from docsigma.search._measures import Wasserstein2
 from docsigma.text import beginning
 
 if TYPE_CHECKING:
@@ -93,8 +94,7 @@ class Workspace:
         if classifier is not None:
             self.predictions = Predictions.of_texts(classifier, texts)
         # Their Euclidean distance is the Wasserstein-2 distance of diagonal Gaussians.
-        std = np.sqrt(posterior.variance)
-        self._vectors = np.hstack([posterior.mean, std]).astype(np.float32)
+        self._vectors = Wasserstein2().vectors(posterior)
         self._squares = np.square(self._vectors).sum(axis=1)
 
     def __len__(self) -> int:
@@ -237,9 +237,8 @@ class Workspace:
         q = self.model.posterior(self.words.count([text]).counts)
         if q.require_tokens()[0] == 0:
             return []
-        query = np.hstack([q.mean[0], np.sqrt(q.variance[0])]).astype(np.float32)
         # Draws rank the first hundred.
-        found, _ = self._nearest(query, max(n, 100))
+        found, _ = self._nearest(Wasserstein2().vectors(q)[0], max(n, 100))
         sure = _share_in_front(q, self.posterior[found], min(10, len(found)))
         return self.rows(found[:n].tolist(), sure=sure[:n].tolist())
 

@@ -77,7 +77,8 @@ class CountTensor:
 
     def __getitem__(self, rows: slice | NDArray[np.intp]) -> CountTensor:
         """Return some of the documents."""
-        return self.like(self._like, rows)
+        n_tokens = self.n_tokens.double().cpu().numpy()[rows]
+        return CountTensor(self._source()[rows], self._like, n_tokens)
 
     def select(self, rows: Tensor) -> CountTensor:
         """Return some of the documents, gathered on their device."""
@@ -108,11 +109,6 @@ class CountTensor:
         """Return the matrix of these words and documents with other values."""
         starts, words = self._matrix.crow_indices(), self._matrix.col_indices()
         return _csr(starts, words, values, self._matrix.shape)
-
-    def like(self, like: Tensor, rows: slice | NDArray[np.intp]) -> CountTensor:
-        """Return some of the documents in another dtype or on another device."""
-        n_tokens = self.n_tokens.double().cpu().numpy()[rows]
-        return CountTensor(self._source()[rows], like, n_tokens)
 
     def second_moment_product(self, loadings: Tensor, vectors: Tensor) -> Tensor:
         r"""Return :math:`\sum_j x_j\, t_j\,(t_j \cdot v)`, of shape (n, K)."""

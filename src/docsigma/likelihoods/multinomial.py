@@ -58,7 +58,9 @@ class _LinearLikelihood(DocumentLikelihood):
     def __init__(
         self, kind: Likelihood, counts: CountTensor, loadings: Tensor, bias: Tensor
     ) -> None:
-        super().__init__(kind, counts, loadings, bias)
+        self.kind, self.counts = kind, counts
+        self.loadings, self.bias = loadings, bias
+        self.projected = counts.project(loadings)
         self.score = counts.score(bias[: len(loadings)]).double()
         if len(bias) > len(loadings):
             folded = (counts.n_tokens - counts.known_tokens) * bias[-1]

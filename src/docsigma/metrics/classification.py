@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import precision_recall_fscore_support
 
 from docsigma.metrics._probabilities import check_probabilities
 
@@ -107,13 +108,10 @@ def scores_by_class(
     """
     values, codes = check_probabilities(probabilities, labels, classes)
     n_classes = values.shape[1]
-    predicted = values.argmax(axis=1)
-    hits = np.bincount(codes[predicted == codes], minlength=n_classes)
-    found = np.bincount(predicted, minlength=n_classes)
-    there = np.bincount(codes, minlength=n_classes)
-    precision = 100 * hits / np.maximum(found, 1)
-    recall = 100 * hits / np.maximum(there, 1)
-    f1 = 200 * hits / np.maximum(found + there, 1)
+    *scores, there = precision_recall_fscore_support(
+        codes, values.argmax(axis=1), labels=range(n_classes), zero_division=0
+    )
+    precision, recall, f1 = 100 * np.stack(scores)
     names = range(n_classes) if classes is None else np.asarray(classes).tolist()
     return {
         "macro_f1": float(f1[there > 0].mean()),

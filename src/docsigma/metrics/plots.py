@@ -154,8 +154,7 @@ def plot_risk_coverage(
         line = {**_line(index), "linewidth": 1.8, "label": label}
         axes.plot(curve.coverage, curve.risk, **line)
     axes.set(xlim=(0, 1), xlabel="coverage (share of documents answered)")
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel("error rate among them")
+    axes.set(ylim=(0, None), ylabel="error rate among them")
     axes.legend(loc="upper left", frameon=False)
     return figure
 
@@ -263,8 +262,8 @@ def plot_cross_entropy_by_length(
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.xaxis.set_minor_formatter("")
-    axes.set_ylim(bottom=0)
     axes.set(xlabel="tokens in the document", ylabel="cross-entropy (nats)")
+    axes.set(ylim=(0, None))
     axes.legend(frameon=False)
     return figure
 
@@ -275,7 +274,7 @@ def bound_over_time(history: Sequence[dict[str, Any]], n_tokens: int) -> Figure:
     seconds = [row["seconds"] for row in history]
     bound = np.array([row["bound"] for row in history]) / n_tokens
     axes.plot(seconds, bound, color=PALETTE[0])
-    axes.set_xlabel("seconds")
+    axes.set(xlabel="seconds", title=f"Training: {len(history)} passes")
     axes.set_ylabel("bound per token (nats)", color=PALETTE[0])
     # The bounds of the first passes are far lower and would flatten the curve.
     axes.set_ylim(np.quantile(bound, 0.03), bound.max() + 0.02 * np.ptp(bound))
@@ -284,7 +283,6 @@ def bound_over_time(history: Sequence[dict[str, Any]], n_tokens: int) -> Figure:
     twin.plot(seconds, [row["kl"] for row in history], color=PALETTE[3], linestyle="--")
     twin.set_ylabel("KL to the prior per document (nats)", color=PALETTE[3])
     twin.set_ylim(bottom=0)
-    axes.set_title(f"Training: {len(history)} passes")
     return figure
 
 
@@ -307,9 +305,7 @@ def variance_against_length(
         ha="right",
         va="top",
     )
-    axes.set_xscale("log")
-    axes.set_ylim(bottom=0, top=1.06 * prior)
-    axes.set_xlabel("words in the document")
+    axes.set(xscale="log", xlabel="words in the document", ylim=(0, 1.06 * prior))
     axes.set_ylabel("total variance (trace of the covariance)")
     axes.set_title("Short documents are uncertain")
     return figure
@@ -365,8 +361,7 @@ def document_map(
         ellipse.set(color=colours[kinds[row]], alpha=0.13, linewidth=0.8)
         axes.add_patch(ellipse)
     axes.set_aspect("equal", adjustable="datalim")
-    axes.set_xlabel("first discriminant of the means")
-    axes.set_ylabel("second discriminant")
+    axes.set(xlabel="first discriminant of the means", ylabel="second discriminant")
     axes.set_title("Documents with their one-sigma ellipses")
     axes.legend(markerscale=2.5, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return figure

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
+from sklearn.metrics import roc_auc_score
 
 from docsigma._array_checks import Floats
 from docsigma.exceptions import InputError
@@ -109,10 +109,7 @@ def error_detection_area(doubt: Any, wrong: Any) -> float:
     >>> error_detection_area([0.1, 0.2, 0.9, 0.2], [False, False, True, True])
     0.875
     """
-    doubt, wrong = np.asarray(doubt, dtype=np.float64), np.asarray(wrong, dtype=bool)
-    n_wrong, n_right = int(wrong.sum()), int((~wrong).sum())
-    if not n_wrong or not n_right:
+    wrong = np.asarray(wrong, dtype=bool)
+    if wrong.all() or not wrong.any():
         return float("nan")
-    ranks = rankdata(doubt)
-    above = float(ranks[wrong].sum()) - n_wrong * (n_wrong + 1) / 2
-    return above / (n_wrong * n_right)
+    return float(roc_auc_score(wrong, np.asarray(doubt, dtype=np.float64)))

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from docsigma._base import Part
-from docsigma._files import remove_leftovers
 from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
 from docsigma.parts import KINDS, kind_name, under
@@ -171,7 +170,7 @@ class CheckpointFile:
             ranks.wait()
         if ranks.rank == 0:
             write_checkpoint(self.path, config, arrays)
-            remove_shards(self.path, (trainer.epoch, ranks.size))
+            remove_others(self.path, (trainer.epoch, ranks.size))
         ranks.wait()
 
     def _shard(self, n_passes: int, ranks: Ranks) -> Path:
@@ -232,20 +231,22 @@ class CheckpointFile:
         trainer.restore(state, config["history"])
         trainer.ranks.wait()
         if trainer.ranks.rank == 0:
-            remove_leftovers(self.path)
-            remove_shards(self.path, (n_passes, n_ranks))
+            remove_others(self.path, (n_passes, n_ranks))
 
 
-def remove_shards(path: Path, keep: tuple[int, int] = (0, 0)) -> None:
-    """Remove the per-process files of a checkpoint.
+def remove_others(path: Path, keep: tuple[int, int] = (0, 0)) -> None:
+    """Remove a checkpoint's per-process files, and temporary ones of a killed run.
 
     Those whose numbers of passes and processes are `keep` stay.
     """
     stem, suffix = re.escape(path.stem), re.escape(path.suffix)
-    name = rf"\.?{stem}\.pass(\d+)\.\d+-of-(\d+)(\.[0-9a-f]{{8}}\.tmp)?{suffix}"
+    shard, temporary = r"\.pass(\d+)\.\d+-of-(\d+)", r"\.[0-9a-f]{8}\.tmp"
+    names = rf"\.{stem}(?:{shard})?{temporary}{suffix}|{stem}{shard}{suffix}"
     # One that cannot be removed does no harm.
     with contextlib.suppress(OSError):
         for file in path.parent.iterdir():
-            found = re.fullmatch(name, file.name)
-            if found and (found[3] or (int(found[1]), int(found[2])) != keep):
+            found = re.fullmatch(names, file.name)
+            if not file.is_file() or file.is_symlink():
+                continue
+            if found and (not found[4] or (int(found[3]), int(found[4])) != keep):
                 file.unlink()

@@ -19,13 +19,13 @@ from tqdm import tqdm
 
 from docsigma.counts.sorted_counts import SortedCounts
 from docsigma.covariances import CovarianceFamily, DiagonalGaussians, Full, Points
-from docsigma.estep import infer, infer_full
+from docsigma.estep import NewtonSettings, infer, infer_full
+from docsigma.estep.evaluator import Evaluator
 from docsigma.exceptions import InputError
 from docsigma.kernels import CountTensor, use_rounding
 from docsigma.kernels.rounding import ROUNDINGS
 from docsigma.models import _storage
 from docsigma.models._count_model import CountModel
-from docsigma.models._kept_words import KeptWords
 from docsigma.parts import make_part
 from docsigma.posterior import GaussianPosterior
 from docsigma.random import Stream, generator, standard_normals
@@ -52,8 +52,9 @@ if TYPE_CHECKING:
     from docsigma.trainers import Trainer
 
 
-# Of the models whose `keep_words` was called.
-_KEPT: WeakKeyDictionary[SubspaceModel, KeptWords] = WeakKeyDictionary()
+# Of the models whose `keep_words` was called: what their words were, and their
+# evaluator, set together, so that no other thread finds one without the other.
+_KEPT: WeakKeyDictionary[SubspaceModel, Any] = WeakKeyDictionary()
 
 
 class SubspaceModel(CountModel):
@@ -298,8 +299,7 @@ class SubspaceModel(CountModel):
         progress: Callable[[int], object] | None = None,
     ) -> Gaussians:
         family = family or self.parts_.covariance
-        kept = _KEPT.get(self)
-        words = None if kept is None else kept.find(self, family)
+        words = self._kept_words(family)
         model = self._model() if words is None else words.model
         documents = CountTensor(counts, model.bias)
         limits: dict[str, Any] = {
@@ -334,8 +334,18 @@ class SubspaceModel(CountModel):
         """
         check_is_fitted(self)
         if not isinstance(self.parts_.covariance, Full):
-            _KEPT[self] = KeptWords()
+            _KEPT[self] = None
         return self
+
+    def _kept_words(self, family: CovarianceFamily) -> Evaluator | None:
+        """Return the cached evaluator, rebuilt after a change of the words."""
+        if self not in _KEPT or family is not self.parts_.covariance:
+            return None
+        key, kept = (self.components_, family, self.device), _KEPT[self]
+        if kept is None or any(a is not b for a, b in zip(key, kept[0], strict=True)):
+            kept = _KEPT[self] = key, Evaluator(self._model(), family, NewtonSettings())
+        evaluator: Evaluator = kept[1]
+        return evaluator
 
     def _embed(
         self, X: CountsLike, family: CovarianceFamily | None = None

@@ -16,18 +16,17 @@ from docsigma.covariances import CovarianceFamily
 from docsigma.estep.curvature import LoadingsBasis
 from docsigma.exceptions import InputError
 from docsigma.likelihoods import Likelihood
-from docsigma.loadings import Loadings
+from docsigma.loadings import GaussianLoadings, Loadings
 from docsigma.models._gaussian_model import GaussianModel
 from docsigma.models._subspace_model import SubspaceModel
-from docsigma.models.word_gaussians import similar_words, word_gaussians
 from docsigma.parts import Parts
+from docsigma.posterior import GaussianPosterior, GaussianPrior
 from docsigma.priors import Prior
 from docsigma.trainers import StreamTrainer
 
 if TYPE_CHECKING:
     from docsigma.kernels.rounding import Rounding
     from docsigma.models._count_model import CountsLike
-    from docsigma.posterior import GaussianPosterior
     from docsigma.trainers import Trainer
 
 
@@ -384,7 +383,11 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         >>> bool(variance[rare] > variance[frequent])
         True
         """
-        return word_gaussians(self)
+        loadings = self._gaussian_loadings()
+        assert self.components_variance_ is not None
+        prior = GaussianPrior(np.zeros(self.n_components), 1 / loadings.prior_variance_)
+        variance = self.components_variance_.T
+        return GaussianPosterior(self.components_.T, variance, prior=prior)
 
     def similar_words(self, word: str | int, n: int = 10) -> list[tuple[Any, float]]:
         r"""Return the `n` words most similar to a word, with their similarities.
@@ -394,7 +397,27 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         :math:`\sum_k E[w_k^2](M_k^2 + S_k^2)`: the more uncertain a word, the less
         similar it is to any other. Without a vocabulary, words are column numbers.
         """
-        return similar_words(self, word, n)
+        words, unit = self.words(), self._gaussian_loadings().second_moment_
+        if n < 1:
+            raise InputError(f"`n` must be at least 1, got {n}")
+        terms = None if self.vocabulary_ is None else list(self.vocabulary_.words)
+        row = _column(word, terms, len(words))
+        mean = words.mean.astype(np.float64)
+        length = np.sqrt((mean**2 + words.variance) @ unit)
+        alike = (mean * unit) @ mean[row] / (length * length[row])
+        alike[row] = -np.inf
+        best = np.argsort(-alike, kind="stable")[: min(n, len(alike) - 1)]
+        return [(int(i) if terms is None else terms[i], float(alike[i])) for i in best]
+
+    def _gaussian_loadings(self) -> GaussianLoadings:
+        check_is_fitted(self)
+        loadings = self.parts_.loadings
+        if not isinstance(loadings, GaussianLoadings):
+            raise InputError(
+                f"words have no variances under the loadings {loadings!r}: fit with "
+                'loadings="gaussian"'
+            )
+        return loadings
 
     def _parts(self) -> Parts:
         loadings = self.loadings
@@ -410,3 +433,18 @@ class BayesianSMM(SubspaceModel, GaussianModel):
             l1=self.l1,
             l2=self.l2,
         )
+
+
+def _column(word: str | int, terms: list[str] | None, n_words: int) -> int:
+    if not isinstance(word, str):
+        if not 0 <= word < n_words:
+            raise InputError(f"`word` must be from 0 to {n_words - 1}, got {word}")
+        return int(word)
+    if terms is None:
+        raise InputError(
+            f"the model has no vocabulary to look up {word!r} in: pass the word's "
+            "number, or call `set_vocabulary`"
+        )
+    if word not in terms:
+        raise InputError(f"{word!r} is not among the {n_words} words of the vocabulary")
+    return terms.index(word)

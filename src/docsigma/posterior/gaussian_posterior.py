@@ -105,7 +105,13 @@ class GaussianPosterior:
             allowed = self.n_tokens >= 0
             check_all("n_tokens", self.n_tokens, allowed, "not be negative")
         if prior is not None:
-            _check_prior(prior, self.n_components)
+            if not isinstance(prior, GaussianPrior):
+                raise InputError(f"`prior` must be a GaussianPrior, got {prior!r}")
+            if prior.n_components != self.n_components:
+                raise InputError(
+                    f"`prior` has {prior.n_components} components, `mean` has "
+                    f"{self.n_components}"
+                )
         self.prior = prior
         self.model_digest = model_digest
         for array in (self.variance, *self._rows().values()):
@@ -402,15 +408,6 @@ def _require(value: Value | None, what: str, how: str) -> Value:
             f"`posterior.replace({how})`"
         )
     return value
-
-
-def _check_prior(prior: GaussianPrior, n_components: int) -> None:
-    if not isinstance(prior, GaussianPrior):
-        raise InputError(f"`prior` must be a GaussianPrior, got {prior!r}")
-    if prior.n_components != n_components:
-        raise InputError(
-            f"`prior` has {prior.n_components} components, `mean` has {n_components}"
-        )
 
 
 def _common_prior(parts: Sequence[GaussianPosterior]) -> GaussianPrior | None:

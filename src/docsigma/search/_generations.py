@@ -18,15 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from docsigma._files import (
+    CONFIG,
+    SCHEMA_VERSION,
     atomic_file,
     atomic_folder,
     check_replaceable,
+    read_config,
     read_json_object,
     sync,
 )
 from docsigma.exceptions import InputError
 
-CONFIG = "config.json"
 FORMAT = "docsigma-index"
 _NAME = re.compile(r"[0-9a-f]{16}")
 
@@ -49,7 +51,7 @@ def new_generation(
             _sync_files(whole / name)
             _write(whole / CONFIG, name, config)
         return
-    if _read(target).get("format") != FORMAT:
+    if read_json_object(target / CONFIG, "").get("format") != FORMAT:
         raise InputError(f"{target} is a docsigma folder, but not an index")
     try:
         (target / name).mkdir()
@@ -72,31 +74,16 @@ def current_generation(
 ) -> tuple[Path, dict[str, Any]]:
     """Return the current folder of files in `folder`, and its configuration."""
     root = Path(folder)
-    config = _read(root)
-    if config.get("format") != FORMAT:
-        raise InputError(
-            f"{root / CONFIG} does not describe a docsigma index: "
-            "`docsigma index` makes one"
-        )
-    if config.get("schema_version") != 1:
-        raise InputError(
-            f"{root / CONFIG} has schema version {config.get('schema_version')}, this "
-            "docsigma reads version 1"
-        )
+    config = read_config(root, FORMAT)
     name = str(config.get("files"))
     if not _NAME.fullmatch(name) or not (root / name).is_dir():
         raise InputError(f"{root / CONFIG} is damaged: it names no folder of files")
     return root / name, config
 
 
-def _read(root: Path) -> dict[str, Any]:
-    if not root.is_dir():
-        raise InputError(f"there is no index folder {root}")
-    return read_json_object(root / CONFIG, f"the index folder {root} has no {CONFIG}")
-
-
 def _write(path: Path, name: str, config: dict[str, Any]) -> None:
-    about = {"format": FORMAT, "schema_version": 1, "files": name, **config}
+    about = {"format": FORMAT, "schema_version": SCHEMA_VERSION, "files": name}
+    about |= config
     with atomic_file(path) as temporary:
         temporary.write_text(json.dumps(about, indent=1) + "\n", "utf-8")
 

@@ -104,9 +104,6 @@ class DocumentIndex:
 
     def embed(self, counts: Any) -> GaussianPosterior:
         """Return the Gaussians of documents."""
-        if self.model.gives_points:
-            kind = type(self.model).__name__
-            raise InputError(f"an index needs Gaussians, and {kind} gives points")
         return self.model.posterior(counts)
 
     def add(

@@ -26,8 +26,7 @@ from docsigma.exceptions import InputError
 from docsigma.models.components import describe_dimensions
 from docsigma.service import schemas
 from docsigma.service.batcher import BusyError
-from docsigma.service.guard import Guard
-from docsigma.service.settings import ServiceSettings
+from docsigma.service.guard import Guard, ServiceSettings
 
 if TYPE_CHECKING:
     from docsigma.service.engine import Engine

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from docsigma.classifiers.counts_classifier import CountsClassifier
     from docsigma.models._count_model import CountModel
     from docsigma.search import DocumentIndex
-    from docsigma.service.settings import ServiceSettings
+    from docsigma.service.guard import ServiceSettings
 
 
 class Engine:

@@ -1,4 +1,4 @@
-"""Checks before the service: key, sizes, time, counters."""
+"""Limits of the service, checked before it: key, sizes, time, counters."""
 
 from __future__ import annotations
 
@@ -6,17 +6,37 @@ import asyncio
 import hmac
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from starlette.exceptions import HTTPException
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from docsigma.service.settings import ServiceSettings
-
 # Paths that need no key: they reveal nothing of the documents or the model.
 OPEN = ("/health", "/ready", "/docs", "/openapi.json")
+
+
+@dataclass(frozen=True)
+class ServiceSettings:
+    """Limits of the service, and its key.
+
+    Attributes
+    ----------
+    api_key : str or None
+        Key that requests must send; None means that they need none.
+    max_body, max_documents : int
+        Most bytes and documents per request.
+    max_waiting : int
+        Most documents that wait; requests beyond are refused.
+    timeout : float
+        Seconds that a request may take, including its transfer.
+    """
+
+    api_key: str | None = None
+    max_body: int = 8 * 2**20
+    max_documents: int = 512
+    max_waiting: int = 4096
+    timeout: float = 30.0
 
 
 class Guard:

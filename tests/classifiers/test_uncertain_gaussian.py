@@ -63,6 +63,7 @@ def test_plain_em_step_never_lowers_the_likelihood(seed, K):
     X, y, means, covariance = draw(np.random.default_rng(seed), 40, K, 2)
     documents = UncertainDocuments.from_array(X, exact=False)
     labels = TrainingLabels.check(y, len(y))
+    covariance = floor_covariance(covariance, np.ones(K), 1e-6)
     before = -np.inf
     for _ in range(8):
         moments = expectation_module.expectation_step(

@@ -38,8 +38,7 @@ import _baselines
 from _corpora import CORPORA, Corpus, draw_labels, load
 from _versions import changed_commit
 from docsigma import DocumentEmbedder, TopicClassifier
-from docsigma.classifiers.uncertainty import entropies
-from docsigma.metrics import error_detection_area
+from docsigma.metrics import entropies, error_detection_area
 from docsigma.metrics.calibration import expected_calibration_error
 from peers_machine import describe_run
 

@@ -75,17 +75,6 @@ def test_scores_agree_with_quadrature():
             np.testing.assert_allclose(ours[d, k], np.log(value), atol=1e-10)
 
 
-def test_points_have_the_densities_of_the_classes():
-    classes, _, (_, within, means, *_) = draw_classes(np.random.default_rng(3), 1, 3, 4)
-    points = np.random.default_rng(4).normal(size=(6, 3))
-    expected = [multivariate_normal(mean, within).logpdf(points) for mean in means]
-    np.testing.assert_allclose(
-        classes.scores_at(torch.from_numpy(points)).log_softmax(dim=1),
-        log_softmax(np.stack(expected, axis=1), axis=1),
-        atol=1e-10,
-    )
-
-
 def full_likelihood(G, factors, weights, means, within):
     """Return the weighted log likelihood by full matrices, for autograd."""
     total = torch.zeros(()).double()

@@ -206,36 +206,12 @@ def test_documents_of_weight_zero_are_absent(setting, train):
     np.testing.assert_allclose(one.class_prior_, shares)
 
 
-def test_uncertainty_has_its_parts(setting, hybrid, test):
-    documents, corpus, _ = setting
-    found = hybrid.predict_uncertainty(test)
-    proba = hybrid.predict_proba(test)
-    np.testing.assert_allclose(found.entropy, -(proba * np.log(proba)).sum(axis=1))
-    assert (found.epistemic >= 0).all()
-    assert (found.epistemic <= found.entropy).all()
-    # A few words leave more doubt that others would remove.
-    counts = corpus.test.counts.astype(np.int64)
-    counts.data = np.random.default_rng(0).binomial(counts.data, 0.05)
-    counts.eliminate_zeros()
-    short = documents(counts.astype(np.float32))
-    doubt = hybrid.predict_uncertainty(short)
-    assert doubt.epistemic.mean() > 2 * found.epistemic.mean()
-    q = test.posterior
-    known = GaussianPosterior(
-        q.mean, np.full_like(q.variance, 1e-12), prior=q.prior, n_tokens=q.n_tokens
-    )
-    exact = hybrid.predict_uncertainty(replace(test, embedding=known))
-    # An entropy's change is of the order of the draws' deviation, 1e-6, squared.
-    assert exact.epistemic.max() < 1e-9
-
-
-def test_of_points_nothing_is_drawn(setting, train, test):
+def test_of_points_there_is_no_score(setting, train, test):
     *_, labels = setting
     hybrid = HybridClassifier().fit(points(train, train.means), labels)
     assert hybrid.pool_.weights.shape[0] == 2
-    found = hybrid.predict_uncertainty(points(test, test.means))
-    assert found.epistemic.max() <= 10 * EPS
-    assert found.entropy.min() > 0
+    found = hybrid.predict_entropy(points(test, test.means))
+    assert found.min() > 0
 
 
 def test_groups_and_times_are_kept_apart():

@@ -194,7 +194,7 @@ def test_label_learn_ask_save_load_and_export(page, workspace):
     page.click("#stop")
     page.evaluate("DS.app.open(33)")
     until(page, "document.getElementById('doubt') !== null")
-    assert "more words would remove" in page.inner_text("#doubt")
+    assert "at the most" in page.inner_text("#doubt")
     tab(page, "Label")
     saved = download(page, "#save").decode()
     assert len(saved.splitlines()) == 10

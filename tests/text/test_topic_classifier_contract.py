@@ -208,13 +208,12 @@ def test_what_was_calibrated_before_is_forgotten(fitted, train, new, embedder, k
 def test_predictions_of_a_subset_are_those_of_the_whole(fitted, new, kind):
     made, rows = fitted[kind], np.array([31, 2, 3, 17])
     texts = some_of(new[0], rows)
-    for method in ("predict_log_proba", "predict_proba", "decision_function"):
+    methods = ("predict_log_proba", "predict_proba", "decision_function")
+    for method in (*methods, "predict_entropy"):
         whole = getattr(made, method)(new[0])[rows]
         found = getattr(made, method)(texts)
         # Log odds here are no larger than some 10.
         np.testing.assert_allclose(found, whole, atol=10 * ROUNDING)
-    doubt, whole = made.predict_uncertainty(texts), made.predict_uncertainty(new[0])
-    np.testing.assert_allclose(doubt.entropy, whole.entropy[rows], atol=10 * ROUNDING)
 
 
 def test_embeddings_of_a_subset_are_those_of_the_whole(embedder, new):
@@ -381,9 +380,8 @@ def test_texts_without_known_words_get_the_most_frequent_class(embedder, kind, t
     shares = [labels.count(name) / len(labels) for name in made.classes_]
     np.testing.assert_allclose(made.predict_proba(unknown), [shares] * 3)
     assert made.predict(unknown, reject=max(shares) + 0.01).tolist() == [None] * 3
-    doubt = made.predict_uncertainty(unknown)
-    np.testing.assert_allclose(doubt.entropy, -np.log(shares) @ shares)
-    np.testing.assert_array_equal(doubt.epistemic, doubt.entropy)
+    entropy = made.predict_entropy(unknown)
+    np.testing.assert_allclose(entropy, -np.log(shares) @ shares)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from docsigma.classifiers._labels import (
     resolve_priors,
 )
 from docsigma.exceptions import InputError
+from docsigma.metrics import entropies
 
 
 class BaseClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -66,6 +67,13 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         `X` is as `fit` takes it; columns are in the order of ``classes_``.
         """
         return np.exp(self.predict_log_proba(X))
+
+    def predict_entropy(self, X: Any) -> Floats:
+        """Return the entropy of the predicted classes per document, in nats.
+
+        The higher it is, the likelier the label is wrong. `X` is as `fit` takes it.
+        """
+        return entropies(self.predict_log_proba(X))
 
 
 class BaseEmbeddingClassifier(BaseClassifier):

@@ -59,11 +59,6 @@ class ClassGaussians:
         linear = factors.linear @ axes
         return (gain * linear.square() + gain.log()).sum(dim=1) / 2
 
-    def scores_at(self, points: Tensor) -> Tensor:
-        """Return the scores of embeddings that are known exactly."""
-        pull: Tensor = torch.linalg.solve(self.within, self.means.mT).mT
-        return points @ pull.mT - (pull * self.means).sum(dim=1) / 2
-
     def means_of(self, factors: Factors, weights: Tensor, centre: Tensor) -> Tensor:
         """Return the means of classes of these documents, the covariance given."""
         axes, linear, precision = self.marginals(factors)

@@ -53,15 +53,8 @@ class Coefficients:
 
     def scores(self, features: Features) -> Floats:
         """Return the scores whose softmax are the probabilities."""
-        return self.word_scores(features) + self.embedding_scores(features)
-
-    def word_scores(self, features: Features) -> Floats:
-        """Return what words and intercept give each class."""
-        return np.asarray(features.words @ self.words + self.intercept)
-
-    def embedding_scores(self, features: Features) -> Floats:
-        """Return what the embedding gives each class."""
-        return np.asarray(features.embedding @ (self.scale * self.embedding))
+        words = features.words @ self.words + self.intercept
+        return np.asarray(words + features.embedding @ (self.scale * self.embedding))
 
     def rescaled(self, scale: float) -> Coefficients:
         """Return the same function of documents, to start from at another scale."""

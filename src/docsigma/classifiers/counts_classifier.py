@@ -27,11 +27,6 @@ from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
 from docsigma.classifiers.hybrid import HybridClassifier
 from docsigma.classifiers.logistic import CrossValidatedLogisticRegression
 from docsigma.classifiers.uncertain_gaussian import UncertainGaussianClassifier
-from docsigma.classifiers.uncertainty import (
-    Uncertainty,
-    embedding_uncertainty,
-    entropies,
-)
 from docsigma.counts.memory import as_counts, estimator_counts
 from docsigma.exceptions import InputError
 from docsigma.models import BayesianSMM
@@ -332,23 +327,6 @@ class CountsClassifier(HasDefaults, BaseClassifier):
             `calibration` chooses one by risk or coverage.
         """
         return chosen_labels(self.predict_log_proba(X), self.classes_, reject)
-
-    def predict_uncertainty(self, X: Any) -> Uncertainty:
-        """Return entropy, its epistemic part and typicality of each document.
-
-        Of a document without known words all of the entropy is epistemic.
-        """
-        documents = self._documents(X)
-        given = self._input(documents)
-        found: Uncertainty
-        if hasattr(self.classifier_, "predict_uncertainty"):
-            found = self.classifier_.predict_uncertainty(given)
-        else:
-            found = embedding_uncertainty(self.classifier_, given, documents.posterior)
-        silent = documents.n_tokens == 0
-        entropy = entropies(self.predict_log_proba(documents))
-        epistemic = np.where(silent, entropy, found.epistemic)
-        return replace(found, entropy=entropy, epistemic=epistemic)
 
     def predict_sets(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
         """Return which labels may be right, documents x classes.

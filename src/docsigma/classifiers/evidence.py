@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -353,13 +352,6 @@ class EvidenceClassifier(BaseGaussianClassifier):
         found = linear, precision, between
         one, two, three = (np.asarray(part.cpu().numpy()) for part in found)
         return one, two, three
-
-    def log_proba_at(self, points: Floats) -> Floats:
-        """Return the classes' log probabilities for embeddings known exactly."""
-        check_is_fitted(self)
-        first = self._classes.classes[0]
-        scores = first.scores_at(torch.tensor(points).to(first.means))
-        return np.asarray(log_softmax(scores.cpu().numpy() + self.log_prior_, axis=1))
 
     def _class_scores(self, X: Any) -> Floats:
         check_is_fitted(self)

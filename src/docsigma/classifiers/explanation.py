@@ -82,7 +82,7 @@ def explain_document(
         (int(column) if words is None else words[column], float(amounts[column]))
         for column in order
     ]
-    means = weights[0] * found.embedding_scores(features)[0]
+    means = weights[0] * found.scale * (features.embedding[0] @ found.embedding)
     embedding = float(means[first] - means[second] + added[first] - added[second])
     both = weights[0] * found.intercept + weights[1] * margins.intercept
     intercept = float(both[first] - both[second])

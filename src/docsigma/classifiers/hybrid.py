@@ -32,7 +32,6 @@ from docsigma.classifiers.documents import EmbeddedDocuments
 from docsigma.classifiers.evidence import EvidenceClassifier
 from docsigma.classifiers.explanation import Explanation, explain_document
 from docsigma.classifiers.settings import MOST_UNLABELLED, N_FOLDS
-from docsigma.classifiers.uncertainty import Uncertainty
 from docsigma.exceptions import InputError
 from docsigma.parts import under
 
@@ -322,42 +321,6 @@ class HybridClassifier(BaseClassifier):
         )
         scores[X.n_tokens == 0] = np.log(self.class_prior_)
         return scores
-
-    def predict_uncertainty(
-        self, X: EmbeddedDocuments, *, n_draws: int = 32, random_state: int = 0
-    ) -> Uncertainty:
-        """Return what the prediction does not know, per document.
-
-        Parameters
-        ----------
-        X : EmbeddedDocuments
-            As for `fit`.
-        n_draws : int
-            Draws of embeddings for the epistemic part.
-        random_state : int
-            Decides the draws.
-        """
-        features, _, parts, weights = self._parts(X)
-        words = self.coefficients_.word_scores(features)
-        draws: Any = X.means[None]
-        if X.posterior is not None:
-            draws = X.posterior.draws(n_draws, random_state, same_noise=True)
-        factor = self.scale_ / self._norm
-
-        def log_proba(draw: Floats) -> Floats:
-            moved = (draw - self._centre) @ self.coefficients_.embedding
-            scores = weights[:, [0]] * (words + factor * moved)
-            scores = scores + weights[:, [1]] * parts[1]
-            if self.score_ is not None:
-                scores = scores + weights[:, [2]] * self.score_.log_proba_at(draw)
-            scores[X.n_tokens == 0] = np.log(self.class_prior_)
-            return np.asarray(log_softmax(scores, axis=1))
-
-        return Uncertainty.of_draws(
-            self.predict_log_proba(X),
-            (log_proba(draw) for draw in draws),
-            self.coefficients_.scores(features).max(axis=1),
-        )
 
     def explain(
         self, X: EmbeddedDocuments, words: Sequence[str] | None = None

@@ -121,10 +121,9 @@ def predict(
     """Write the label of each document, with its uncertainty.
 
     A row holds id, predicted (also as label), probability[CLASS] for each class,
-    entropy (nats: high where the label may be wrong), epistemic (the part of it that
-    more words would remove), typicality (low for classes not seen in training),
-    prediction_set (labels separated by |, if the classifier is calibrated),
-    total_variance (unless the model gives points), n_tokens and n_unknown.
+    entropy (nats: high where the label may be wrong), prediction_set (labels separated
+    by |, if the classifier is calibrated), total_variance (unless the model gives
+    points), n_tokens and n_unknown.
     """
     import numpy as np
 
@@ -191,9 +190,9 @@ def evaluate(
     import numpy as np
 
     from docsigma.classifiers.counts_classifier import CountsClassifier
-    from docsigma.classifiers.uncertainty import entropies
     from docsigma.metrics import (
         accuracy_at_coverage,
+        entropies,
         error_detection_area,
         expected_calibration_error,
         risk_coverage_curve,

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from docsigma._array_checks import Floats
 from docsigma.classifiers import EvidenceClassifier
-from docsigma.classifiers.uncertainty import Uncertainty, embedding_uncertainty
 from docsigma.counts._base import BLOCK
 from docsigma.exceptions import InputError
+from docsigma.metrics import entropies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Probabilities of classes per document, and their uncertainty in nats."""
+    """Probabilities of classes per document, and their entropy in nats."""
 
     classes: list[str]
-    proba: Floats
+    proba: NDArray[Any]
     entropy: Floats
-    epistemic: Floats
 
     @property
     def best(self) -> NDArray[np.intp]:
@@ -45,36 +44,25 @@ class Predictions:
         cls, classifier: EvidenceClassifier, posterior: GaussianPosterior
     ) -> Predictions:
         """Predict documents by a classifier of Gaussians."""
-
-        def predict(rows: slice) -> tuple[Floats, Uncertainty]:
-            q = posterior[rows]
-            return classifier.predict_proba(q), embedding_uncertainty(classifier, q)
-
-        return cls._in_blocks(classifier.classes_, len(posterior), predict)
+        return cls._of(classifier, classifier.predict_log_proba(posterior))
 
     @classmethod
     def of_texts(
         cls, classifier: CountsClassifier, texts: Sequence[str]
     ) -> Predictions:
         """Predict texts by a classifier of words."""
-
-        def predict(rows: slice) -> tuple[Floats, Uncertainty]:
-            documents = classifier.embed(classifier.count(texts[rows]).counts)
-            proba = classifier.predict_proba(documents)
-            return proba, classifier.predict_uncertainty(documents)
-
-        return cls._in_blocks(classifier.classes_, len(texts), predict)
+        blocks = [
+            classifier.count(texts[start : start + BLOCK]).counts
+            for start in range(0, len(texts), BLOCK)
+        ]
+        found = [classifier.predict_log_proba(counts) for counts in blocks]
+        return cls._of(classifier, np.concatenate(found))
 
     @classmethod
-    def _in_blocks(cls, classes: Any, n_documents: int, predict: Any) -> Predictions:
-        blocks = range(0, n_documents, BLOCK)
-        found = [predict(slice(start, start + BLOCK)) for start in blocks]
-        proba: Any = np.concatenate([part for part, _ in found]).astype(np.float32)
-        entropy = np.concatenate([each.entropy for _, each in found])
-        epistemic = np.concatenate([each.epistemic for _, each in found])
-        # It is a part of the entropy, but estimated separately.
-        epistemic = np.minimum(epistemic, entropy)
-        return cls([str(name) for name in classes], proba, entropy, epistemic)
+    def _of(cls, classifier: Any, log_proba: Floats) -> Predictions:
+        proba = np.exp(log_proba).astype(np.float32)
+        names = [str(name) for name in classifier.classes_]
+        return cls(names, proba, entropies(log_proba))
 
 
 def fit_few_labels(

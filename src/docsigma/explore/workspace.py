@@ -215,8 +215,7 @@ class Workspace:
                 {"label": p.classes[c], "probability": float(p.proba[row, c])}
                 for c in order
             ]
-            found["entropy"] = float(p.entropy[row])
-            found["epistemic"] = float(p.epistemic[row])
+            found["entropy"], found["n_classes"] = float(p.entropy[row]), len(p.classes)
         return found
 
     def search(self, text: str, n: int = 20) -> list[dict[str, Any]]:
@@ -276,14 +275,14 @@ class Workspace:
         writer = csv.writer(out, lineterminator="\n")
         head = ["id", "label", "topic", "certainty", "oddness"]
         p = self.predictions
-        more = [] if p is None else ["predicted", "probability", "entropy", "epistemic"]
+        more = [] if p is None else ["predicted", "probability", "entropy"]
         writer.writerow([*head, *more])
         for row, name in enumerate(self.ids):
             values = [f"{self.certainty[row]:.4f}", f"{self.oddness[row]:.4f}"]
             line = [name, self.labels.of.get(row, ""), int(self.topic[row]), *values]
             if p is not None:
                 best = int(p.proba[row].argmax())
-                numbers = (p.proba[row, best], p.entropy[row], p.epistemic[row])
+                numbers = (p.proba[row, best], p.entropy[row])
                 line += [p.classes[best], *(f"{value:.4f}" for value in numbers)]
             writer.writerow([_harmless(value) for value in line])
         return out.getvalue()

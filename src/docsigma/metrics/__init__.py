@@ -17,6 +17,7 @@ from docsigma.metrics.perplexity import Perplexity, perplexity
 from docsigma.metrics.selective import (
     RiskCoverageCurve,
     accuracy_at_coverage,
+    entropies,
     error_detection_area,
     risk_coverage_curve,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "accuracy_at_coverage",
     "brier_score",
     "cross_entropy",
+    "entropies",
     "error_detection_area",
     "expected_calibration_error",
     "perplexity",

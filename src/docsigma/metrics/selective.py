@@ -35,6 +35,16 @@ class RiskCoverageCurve:
         return float(self.risk.mean())
 
 
+def entropies(log_proba: Floats) -> Floats:
+    """Return the entropy of each row of log probabilities, in nats.
+
+    It is high where the most probable class may be wrong.
+    """
+    proba = np.exp(log_proba)
+    surprise = np.where(proba > 0, log_proba, 0.0)
+    return np.asarray(-(proba * surprise).sum(axis=1)) + 0.0
+
+
 def risk_coverage_curve(
     probabilities: Any, labels: Any, *, confidence: Any = None, classes: Any = None
 ) -> RiskCoverageCurve:

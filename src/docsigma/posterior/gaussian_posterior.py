@@ -250,24 +250,12 @@ class GaussianPosterior:
         constant = self.n_components * (np.log(2 * np.pi) + 1.0)
         return np.asarray(0.5 * (constant + self._log_determinant()))
 
-    def draws(
-        self,
-        n_draws: int,
-        random_state: int | None = None,
-        *,
-        same_noise: bool = False,
-    ) -> Array:
-        """Return draws of embeddings, of shape (draws, documents, components).
-
-        With `same_noise` all documents share the noise, so that a document's draws do
-        not depend on its neighbours.
-        """
+    def draws(self, n_draws: int, random_state: int | None = None) -> Array:
+        """Return draws of embeddings, of shape (draws, documents, components)."""
         if n_draws < 1:
             raise InputError(f"`n_draws` must be at least 1, got {n_draws}")
         random = np.random.default_rng(random_state)
-        rows = 1 if same_noise else len(self)
-        noise = random.standard_normal((n_draws, rows, self.n_components))
-        noise = np.broadcast_to(noise, (n_draws, *self.mean.shape))
+        noise = random.standard_normal((n_draws, *self.mean.shape))
         if self._form == "diagonal":
             spread = noise * np.sqrt(self.variance)
         else:

@@ -8,8 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
+from docsigma.metrics import entropies
 from docsigma.models._subspace_model import SubspaceModel
 from docsigma.models.components import known_words
 from docsigma.service.batcher import Batcher
@@ -90,20 +92,19 @@ class Engine:
         return _rows({name: values.tolist() for name, values in columns.items()})
 
     def classify_now(self, texts: list[str]) -> list[dict[str, Any]]:
-        """Return the label, probabilities and uncertainty of each text."""
+        """Return the label, probabilities and entropy of each text."""
         assert self.classifier is not None
         counted = self.classifier.count(texts)
         documents = self.classifier.embed(counted.counts)
-        proba = self.classifier.predict_proba(documents)
-        uncertainty = self.classifier.predict_uncertainty(documents)
+        log_proba = self.classifier.predict_log_proba(documents)
+        proba = np.exp(log_proba)
         names = [str(name) for name in self.classifier.classes_]
         rows = proba.tolist()
         columns: dict[str, list[Any]] = {
             "label": [names[best] for best in proba.argmax(axis=1)],
             "probability": proba.max(axis=1).tolist(),
             "probabilities": [dict(zip(names, row, strict=True)) for row in rows],
-            "entropy": uncertainty.entropy.tolist(),
-            "epistemic": uncertainty.epistemic.tolist(),
+            "entropy": entropies(log_proba).tolist(),
             "n_tokens": counted.n_tokens.tolist(),
         }
         return _rows(columns)

@@ -50,7 +50,6 @@ class Classification(BaseModel):
     probability: float
     probabilities: dict[str, float]
     entropy: float
-    epistemic: float
     n_tokens: int
 
 

@@ -16,6 +16,7 @@ from docsigma.classifiers._pairs import learn_pairs
 from docsigma.classifiers.counts_classifier import CountsClassifier, chosen_labels
 from docsigma.counts.texts import as_list, as_texts
 from docsigma.exceptions import InputError
+from docsigma.metrics import entropies
 from docsigma.models.components import known_words
 from docsigma.text.embedder import DocumentEmbedder, TextEstimator
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from docsigma.classifiers.documents import EmbeddedDocuments
     from docsigma.classifiers.explanation import Explanation
-    from docsigma.classifiers.uncertainty import Uncertainty
     from docsigma.posterior import GaussianPosterior
 
 
@@ -189,6 +189,13 @@ class TopicClassifier(HasDefaults, ClassifierMixin, TextEstimator):
         documents = self.embed(texts)
         return self.classifier_.predict_log_proba(documents)
 
+    def predict_entropy(self, X: Iterable[object]) -> NDArray[Any]:
+        """Return the entropy of the predicted classes of each document, in nats.
+
+        The higher it is, the likelier the label is wrong.
+        """
+        return entropies(self.predict_log_proba(X))
+
     def predict(self, X: Iterable[object], *, reject: float = 0.0) -> NDArray[Any]:
         """Return the most probable class of each document.
 
@@ -215,11 +222,6 @@ class TopicClassifier(HasDefaults, ClassifierMixin, TextEstimator):
         """Return the Gaussian of each document."""
         check_is_fitted(self)
         return self.embedder_.posterior(X)
-
-    def predict_uncertainty(self, X: Iterable[object]) -> Uncertainty:
-        """Return the uncertainty of each prediction, with its causes."""
-        documents = self.embed(X)
-        return self.classifier_.predict_uncertainty(documents)
 
     def predict_sets(
         self, X: Iterable[object], coverage: float = 0.9

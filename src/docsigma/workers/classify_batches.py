@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from docsigma.classifiers.counts_classifier import CountsClassifier
+from docsigma.metrics import entropies
 from docsigma.workers.embed_batches import token_columns
 from docsigma.workers.text_batches import TextBatches
 
@@ -63,15 +64,13 @@ def predicted_columns(
     """Return the columns of a table of predictions."""
     names = np.array([str(name) for name in classifier.classes_], dtype=object)
     documents = classifier.embed(counts)
-    proba = classifier.predict_proba(documents)
+    log_proba = classifier.predict_log_proba(documents)
+    proba = np.exp(log_proba)
     winners = names[proba.argmax(axis=1)].tolist()
     columns: dict[str, Any] = {"predicted": winners, "label": winners}
     for name, column in zip(names, proba.T, strict=True):
         columns[f"probability[{name}]"] = np.ascontiguousarray(column)
-    found = classifier.predict_uncertainty(documents)
-    columns["entropy"] = found.entropy
-    columns["epistemic"] = found.epistemic
-    columns["typicality"] = found.typicality
+    columns["entropy"] = entropies(log_proba)
     if len(classifier.calibration):
         chosen = classifier.predict_sets(documents, coverage)
         columns["prediction_set"] = ["|".join(names[row]) for row in chosen]

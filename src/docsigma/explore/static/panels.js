@@ -85,14 +85,12 @@
 
   function prediction(found) {
     if (!found.classes) return [];
-    const doubt = found.entropy;
-    const share = doubt > 1e-9 ? found.epistemic / doubt : 0;
     return [
       h("h2", {}, "Probable labels"),
       h("div", { class: "bars" }, found.classes.map(({ label, probability }) =>
         bar(label, probability, percent(probability, 1)))),
-      h("p", { class: "faint", id: "doubt" }, `Entropy ${doubt.toFixed(2)} nats, of which `
-        + `${found.epistemic.toFixed(2)} (${percent(share)}) more words would remove.`),
+      h("p", { class: "faint", id: "doubt" }, `Entropy ${found.entropy.toFixed(2)} nats of `
+        + `${Math.log(found.n_classes).toFixed(2)} at the most.`),
     ];
   }
 

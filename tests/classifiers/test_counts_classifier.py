@@ -229,6 +229,18 @@ def test_a_label_that_stands_for_none_is_kept_in_the_folder(setting, tmp_path, k
     assert back.missing_label == "?"
 
 
+def test_no_label_of_any_library_is_no_label_and_minus_one_a_class(setting, tmp_path):
+    model, corpus, labels = setting
+    names = np.where(labels == "up", -1, 1)
+    for nothing in (np.nan, pd.NA):
+        made = CountsClassifier(model, "glc", missing_label=nothing)
+        made.fit(corpus.train.counts, pd.array([pd.NA, *names[1:]], dtype="Int64"))
+        made.save(tmp_path / "clf", overwrite=True)
+        back = CountsClassifier.load(tmp_path / "clf")
+        assert back.classes_.tolist() == [-1, 1]
+        assert back.missing_label is None
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_score_is_the_accuracy(fitted, setting, kind):
     _, corpus, labels = setting
@@ -284,7 +296,7 @@ def test_models_of_points(setting, tmp_path, kind, covariance):
     made, counts = CountsClassifier(model, kind), corpus.test.counts
     if kind in ("evidence", "glcu"):
         with pytest.raises(
-            InputError, match=f"{kind} needs Gaussians.*: use glc or lr"
+            InputError, match=f"{kind} needs Gaussians.*: use hybrid, glc or lr"
         ):
             made.fit(corpus.train.counts, labels)
         return

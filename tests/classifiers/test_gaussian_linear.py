@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from docsigma.classifiers import GaussianLinearClassifier
 from docsigma.exceptions import InputError
+from docsigma.posterior import GaussianPosterior
 
 
 @parametrize_with_checks([GaussianLinearClassifier()])
@@ -243,3 +244,14 @@ def test_bad_regularization(value):
     sentence = r"'regularization' .* must be a float in the range \[0.0, inf\). Got"
     with pytest.raises(InvalidParameterError, match=sentence):
         GaussianLinearClassifier(regularization=value).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_gaussians_are_refused_and_their_means_named():
+    X = np.random.default_rng(0).standard_normal((8, 2))
+    q, y = GaussianPosterior(X, np.ones((8, 2))), ["a", "b"] * 4
+    sentence = "must be an array, got GaussianPosterior: its attribute `mean` is one"
+    with pytest.raises(InputError, match=sentence):
+        GaussianLinearClassifier().fit(q, y)
+    made = GaussianLinearClassifier().fit(q.mean, y)
+    with pytest.raises(InputError, match=sentence):
+        made.predict(q)

@@ -8,6 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from docsigma.classifiers import CrossValidatedLogisticRegression
 from docsigma.exceptions import InputError
+from docsigma.posterior import GaussianPosterior
 
 
 @parametrize_with_checks(
@@ -121,3 +122,14 @@ def test_bad_input(data):
         lr.fit(X[:, :3], y)
     with pytest.raises(InputError, match="at least 2 classes, got 1 class: a"):
         lr.fit(X, ["a"] * 200)
+
+
+def test_gaussians_are_refused_and_their_means_named():
+    X = np.random.default_rng(0).standard_normal((8, 2))
+    q, y = GaussianPosterior(X, np.ones((8, 2))), ["a", "b"] * 4
+    sentence = "must be an array, got GaussianPosterior: its attribute `mean` is one"
+    with pytest.raises(InputError, match=sentence):
+        CrossValidatedLogisticRegression().fit(q, y)
+    made = CrossValidatedLogisticRegression().fit(q.mean, y)
+    with pytest.raises(InputError, match=sentence):
+        made.predict(q)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
+import tqdm
 
+import docsigma.groups.by_evidence
 from docsigma import DocumentEmbedder, TopicClassifier, read_documents
 from docsigma.cli.__main__ import main
 from running import refuse, run, succeed
+from showing import without_delay
 
 TOPICS = {
     "pets": "cats purr dogs bark mice run from cats and dogs",
@@ -103,6 +107,37 @@ def test_fit_and_predict_give_what_the_library_gives(folder, tmp_path, capsys, k
     found = [[row[f"probability[{c}]"] for c in topics.classes_] for row in rows]
     expected = topics.predict_proba(test.texts)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_every_step_that_takes_long_shows_a_bar(folder, tmp_path, capsys, monkeypatch):
+    model, docs, clf = folder / "model", folder / "train.jsonl", tmp_path / "clf"
+    stored = tmp_path / "counts"
+    succeed(capsys, "count", docs, "--vocabulary", model, "--out", stored)
+    steps = {
+        ("classifier", "fit", model, docs): ["counting", "embedding", "choosing"],
+        ("classifier", "predict", clf, docs): ["counting", "embedding"],
+        ("classifier", "predict", clf, stored): ["blocks"],
+        ("embed", model, docs): ["counting", "embedding"],
+        ("embed", model, stored): ["blocks"],
+        ("index", model, docs): ["counting", "embedding"],
+        ("index", model, stored): ["blocks"],
+        ("cluster", clf, docs): ["counting", "embedding", "grouping"],
+        ("fit", docs, "--components", 2, "--max-iter", 2): ["training"],
+    }
+    modules = (
+        *(docsigma.counts.vocabulary, docsigma.models._subspace_model),
+        *(docsigma.classifiers._search, docsigma.groups.by_evidence, tqdm),
+    )
+    for module in modules:
+        monkeypatch.setattr(module, "tqdm", without_delay)
+    for terminal in (True, False):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda now=terminal: now)
+        for number, (command, bars) in enumerate(steps.items()):
+            out = tmp_path / f"out{number}.jsonl" if number else clf
+            code, _, shown = run(capsys, *command, "--out", out, "--force")
+            assert code == 0, shown
+            for bar in bars:
+                assert (f"{bar}: 100%" in shown) == terminal, (command, bar, shown)
 
 
 def test_a_second_time_only_by_force(folder, tmp_path, capsys):

@@ -142,7 +142,7 @@ def test_classifiers_on_every_kind(
     if classifier == "glcu" and kind in POINTS:
         sentence = refuse(capsys, *fit)
         assert "glcu needs Gaussians" in sentence
-        assert "gives points: use glc or lr" in sentence
+        assert "gives points: use hybrid, glc or lr" in sentence
         assert not clf.exists()
         return
     assert json.loads(succeed(capsys, *fit, "--json"))["n_classes"] == 3

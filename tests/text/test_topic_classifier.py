@@ -159,6 +159,9 @@ def test_counts_and_gaussians_are_refused(topics, support):
         ("internet", "list or a column of labels, got str"),
         ([None] * 400, "none of the 400 texts has a label"),
         (["a"] * 400, "2 classes"),
+        ([("a", "b")] * 400, "row 0 of `y` must be one label, .*, got tuple"),
+        (["a"] * 399 + [{"b"}], "row 399 of `y` must be one label, .*, got set"),
+        (["a", 1] * 200, "strings and numbers as labels"),
     ],
 )
 def test_labels_that_do_not_fit_are_refused(topics, support, labels, sentence):

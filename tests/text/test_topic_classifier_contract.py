@@ -322,6 +322,8 @@ def test_the_score_is_the_accuracy(fitted, new, kind):
     assert weighted == pytest.approx(np.average(right, weights=weights))
     # Naming one of three classes comes as far once in ten thousand.
     assert right.mean() > 0.65
+    with pytest.raises(ValueError, match=r"\(3,\), expected \(40,\)"):
+        fitted[kind].score(*new, sample_weight=[1.0] * 3)
     for nothing in ([], [None] * len(right)):
         with pytest.raises(InputError, match="none of the .* texts has a label"):
             fitted[kind].score(new[0][: len(nothing)], nothing)
@@ -346,6 +348,12 @@ def test_a_table_of_one_column_is_a_column(train, new, embedder, fitted, column)
     assert made.score(column(new[0]), column(new[1])) == score
 
 
+@pytest.mark.parametrize("of", [set, dict.fromkeys], ids=["set", "dict"])
+def test_texts_without_an_order_are_refused(train, of):
+    with pytest.raises(InputError, match="a column of strings, got"):
+        TopicClassifier(small()).fit(of(train[0]), train[1])
+
+
 def test_a_missing_text_is_refused_in_one_sentence(train, fitted):
     for texts in (["sun", pd.NA], pd.Series(["sun", pd.NA], dtype="string")):
         with pytest.raises(InputError, match="row 1 of `texts` .* got nothing: fill"):
@@ -365,6 +373,7 @@ def test_no_texts_get_no_labels(fitted, kind):
     assert made.predict([], reject=0.5).shape == (0,)
     for method in ("predict_proba", "predict_log_proba", "decision_function"):
         assert getattr(made, method)([]).shape == (0, 3)
+    assert made.predict_sets([]) == made.explain([]) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -454,7 +463,9 @@ def test_the_size_and_the_seed_are_those_of_the_model(train):
 def test_models_of_points(train, new, tmp_path, kind):
     made = TopicClassifier(small(model=SMM(max_iter=20)), kind=kind)
     if kind in ("evidence", "glcu"):
-        with pytest.raises(InputError, match=f"{kind} needs Gaussians.* use glc or lr"):
+        with pytest.raises(
+            InputError, match=f"{kind} needs Gaussians.* use hybrid, glc or lr"
+        ):
             made.fit(*train)
         return
     made.fit(*train).save(tmp_path / "clf")
@@ -483,3 +494,19 @@ def test_every_step_that_takes_long_shows_a_bar(train, monkeypatch, capsys):
         assert step in shown
     TopicClassifier(small()).fit(*train)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_documents_are_inferred_once_in_a_fit(train, embedder, monkeypatch, kind):
+    inferred = []
+    whole = BayesianSMM.posterior
+
+    def posterior(self, X):
+        inferred.append(X.shape[0])
+        return whole(self, X)
+
+    monkeypatch.setattr(BayesianSMM, "posterior", posterior)
+    TopicClassifier(embedder, kind=kind).fit(*train)
+    (n,) = inferred
+    # Texts of the same words and label are one document.
+    assert 50 <= n <= 60

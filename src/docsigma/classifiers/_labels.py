@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from dataclasses import dataclass, field, replace
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from docsigma._array_checks import Floats
 from docsigma.counts.texts import is_nothing
 from docsigma.exceptions import InputError
 
+# What a label can be.
+_LABELS = (str, bytes, Number, np.bool_)
 _NO_ROWS: Any = np.zeros(0, dtype=np.intp)
 
 
@@ -56,7 +59,7 @@ class TrainingLabels:
 
         Documents of weight zero are dropped.
         """
-        y = _check_length(column_or_1d(label_array(y), warn=True), n_documents)
+        y = _check_length(column_or_1d(labels_of(y), warn=True), n_documents)
         if y.dtype == object:
             for row, label in enumerate(y):
                 if is_nothing(label):
@@ -87,7 +90,7 @@ class TrainingLabels:
         missing_label: Any = -1,
     ) -> TrainingLabels:
         """Check labels of which some may be missing, and weights."""
-        values = _check_length(column_or_1d(label_array(y), warn=True), n_documents)
+        values = _check_length(column_or_1d(labels_of(y), warn=True), n_documents)
         weights = _check_sample_weight(
             sample_weight, values, dtype=np.float64, ensure_non_negative=True
         )
@@ -196,7 +199,7 @@ def has_label(values: NDArray[Any], missing_label: Any = -1) -> NDArray[np.bool_
         )
     else:
         known = np.asarray(values == values)
-    if missing_label is None:
+    if is_nothing(missing_label):
         return known
     pairs = zip(known, values, strict=True)
     same = np.array([bool(k) and _is(v, missing_label) for k, v in pairs], dtype=bool)
@@ -212,7 +215,14 @@ def _is(value: Any, label: Any) -> bool:
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:
     """Return labels in their own type, where they stood among None or NaN."""
-    return np.array(values.tolist()) if values.dtype.kind == "O" else values
+    if values.dtype.kind != "O":
+        return values
+    labels = values.tolist()
+    if len({isinstance(label, str) for label in labels if label is not None}) > 1:
+        raise InputError(
+            "`y` has strings and numbers as labels: make all of them strings"
+        )
+    return np.array(labels)
 
 
 def label_array(y: Any) -> NDArray[Any]:
@@ -224,6 +234,18 @@ def label_array(y: Any) -> NDArray[Any]:
         return np.asarray(y)
     alike = len({type(label) for label in y}) < 2
     return np.asarray(y) if alike else np.array(y, dtype=object)
+
+
+def labels_of(y: Any) -> NDArray[Any]:
+    """Return labels as an array; refuse entries that are neither string nor number."""
+    if isinstance(y, (list, tuple)):
+        for row, label in enumerate(y):
+            if not (isinstance(label, _LABELS) or is_nothing(label)):
+                raise InputError(
+                    f"row {row} of `y` must be one label, a string or a number, got "
+                    f"{type(label).__name__}"
+                )
+    return label_array(y)
 
 
 def _check_length(y: NDArray[Any], n_documents: int) -> NDArray[Any]:

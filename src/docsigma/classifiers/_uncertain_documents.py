@@ -19,6 +19,14 @@ def is_posterior(X: Any) -> bool:
     return mean is not None and not callable(mean)
 
 
+def check_points(X: Any) -> None:
+    """Refuse a posterior where points are needed."""
+    if is_posterior(X):
+        raise InputError(
+            f"`X` must be an array, got {type(X).__name__}: its attribute `mean` is one"
+        )
+
+
 @dataclass(frozen=True)
 class UncertainDocuments:
     r"""Posterior means :math:`\nu_d` and covariances :math:`\Gamma_d^{-1}`.

@@ -28,6 +28,7 @@ from docsigma.classifiers.hybrid import HybridClassifier
 from docsigma.classifiers.logistic import CrossValidatedLogisticRegression
 from docsigma.classifiers.uncertain_gaussian import UncertainGaussianClassifier
 from docsigma.counts.memory import as_counts, estimator_counts
+from docsigma.counts.texts import is_nothing
 from docsigma.exceptions import InputError
 from docsigma.models import BayesianSMM
 from docsigma.models.card import model_card
@@ -192,7 +193,7 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         if self.model_.gives_points and classifier.takes == "posterior":
             raise InputError(
                 f"the classifier {self._kind_name} needs Gaussians, and "
-                f"{type(self.model_).__name__} gives points: use glc or lr"
+                f"{type(self.model_).__name__} gives points: use hybrid, glc or lr"
             )
         rows = labels.rows if classifier.learns_from_unlabelled else labels.kept
         if on_disk and len(rows) == n_documents:
@@ -391,6 +392,7 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         A folder that exists is refused unless `overwrite` says otherwise.
         """
         check_is_fitted(self)
+        missing = _plain({"": self.missing_label})[""]
         embedding, classifier = self.model_._pack(), self.classifier_
         kinds = {cls: name for name, cls in KINDS.items()}
         if type(classifier) not in kinds:
@@ -408,7 +410,7 @@ class CountsClassifier(HasDefaults, BaseClassifier):
                 "kind": kinds[type(classifier)],
                 "classes": self.classes_.tolist(),
                 "parameters": _plain(classifier.get_params(deep=False)),
-                "missing_label": _plain({"": self.missing_label})[""],
+                "missing_label": None if is_nothing(missing) else missing,
                 "n_features_in_": int(classifier.n_features_in_),
             },
             "pairs": None if self.pairs_ is None else list(self.pairs_.words),

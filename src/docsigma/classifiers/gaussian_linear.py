@@ -16,6 +16,7 @@ from docsigma.classifiers._covariance import (
     shared_log_densities,
 )
 from docsigma.classifiers._labels import TrainingLabels
+from docsigma.classifiers._uncertain_documents import check_points
 
 
 class GaussianLinearClassifier(BaseGaussianClassifier):
@@ -87,6 +88,7 @@ class GaussianLinearClassifier(BaseGaussianClassifier):
         sample_weight : array-like of shape (n_documents,), optional
             A weight of 2 counts a document twice, one of 0 leaves it out.
         """
+        check_points(X)
         X, y = validate_data(self, X, y, dtype=np.float64)
         labels = TrainingLabels.check(y, len(X), sample_weight)
         X = X[labels.kept]
@@ -99,6 +101,7 @@ class GaussianLinearClassifier(BaseGaussianClassifier):
         return self
 
     def _documents(self, X: Any) -> Floats:
+        check_points(X)
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _estimate_means(self, documents: Floats, labels: TrainingLabels) -> Floats:

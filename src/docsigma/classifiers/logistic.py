@@ -20,6 +20,7 @@ from docsigma._array_checks import Floats
 from docsigma.classifiers._base import BaseEmbeddingClassifier
 from docsigma.classifiers._folds import deal_folds
 from docsigma.classifiers._labels import TrainingLabels
+from docsigma.classifiers._uncertain_documents import check_points
 from docsigma.exceptions import InputError
 
 # The search ends after this many inverse l2 weights in a row that are no better.
@@ -108,6 +109,7 @@ class CrossValidatedLogisticRegression(BaseEmbeddingClassifier):
             Weights of the documents.
         """
         Cs = np.sort(np.logspace(-4, 2, 13) if self.Cs is None else np.asarray(self.Cs))
+        check_points(X)
         X, y = validate_data(self, X, y, dtype=np.float64)
         labels = TrainingLabels.check(y, len(X), sample_weight)
         X = self._means(X)[labels.kept]
@@ -185,6 +187,7 @@ class CrossValidatedLogisticRegression(BaseEmbeddingClassifier):
 
     def _class_scores(self, X: Any) -> Floats:
         check_is_fitted(self)
+        check_points(X)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return _scores(self.estimator_, (self._means(X) - self._centre) / self._scale)
 

@@ -144,8 +144,10 @@ class DocumentOptions:
     ) -> CountedSource:
         """Count documents with a model's words, or open counts that fit the model.
 
-        `part` maps the number of documents to those to use.
+        `part` maps the number of documents to those to use. Steps of the model that
+        take longer than two seconds show a bar from then on, on a terminal.
         """
+        model.verbose = model.verbose or sys.stderr.isatty()
         stored = self.open_counts(name)
         if stored is not None:
             return counted_on_disk(model, stored, part(stored.n_documents))

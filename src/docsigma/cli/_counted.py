@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -60,11 +61,15 @@ class CountedSource:
 
     def blocks(self) -> Iterator[slice]:
         """Yield the rows to work on together: all if in memory, else a block."""
+        from tqdm import tqdm
+
         from docsigma.counts._base import BLOCK
 
         first, last = self.rows.start, self.rows.stop
         size = last - first if self.counts.in_memory else BLOCK
-        for start in range(first, last, max(1, size)):
+        starts = range(first, last, max(1, size))
+        hidden = self.counts.in_memory or not sys.stderr.isatty()
+        for start in tqdm(starts, "blocks", delay=2, disable=hidden):
             yield slice(start, min(start + size, last))
 
 
@@ -93,7 +98,8 @@ def counted_in_memory(model: CountModel, documents: Documents) -> CountedSource:
         _check_columns(model, documents.source, documents.counts.shape[1])
         counted = count_words(None, documents)
     else:
-        counted = known_words(model).count_documents(documents)
+        words = known_words(model)
+        counted = words.count_documents(documents, verbose=bool(model.verbose))
     ids, labels = documents.ids, documents.labels
     return CountedSource(
         MemoryCounts(counted.counts),

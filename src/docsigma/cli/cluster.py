@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from docsigma.cli import _common
@@ -39,7 +40,7 @@ def cluster(
     assert evidence is not None
     source = reader.count(docs, classifier.model_)
     posterior = classifier.model_.posterior(source.counts)
-    groups = group_by_evidence(evidence, posterior)
+    groups = group_by_evidence(evidence, posterior, verbose=sys.stderr.isatty())
     columns: dict[str, Any] = {"id": source.ids(slice(None))}
     labels = source.labels(slice(None))
     if labels is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from docsigma.exceptions import InputError
@@ -21,9 +22,9 @@ def as_list(column: Any, name: str = "y", kind: str = "labels") -> list[Any]:
     ['sun', 'rain']
     """
     given, is_table = type(column).__name__, hasattr(column, "columns")
-    if isinstance(column, (str, bytes)) or not (
-        is_table or hasattr(column, "__iter__")
-    ):
+    # The entries of a set have no order, and those of a dict are its keys.
+    no_column = isinstance(column, (str, bytes, Mapping, AbstractSet))
+    if no_column or not (is_table or hasattr(column, "__iter__")):
         raise InputError(f"`{name}` must be a list or a column of {kind}, got {given}")
     shape = tuple(getattr(column, "shape", (0,)))
     if len(shape) != 1:

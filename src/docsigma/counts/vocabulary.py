@@ -325,14 +325,16 @@ class Vocabulary:
         counts = counter.transform(_texts(texts, verbose))
         return tally.counted(sparse.csr_matrix(counts))
 
-    def count_documents(self, documents: Documents) -> CountedDocuments:
+    def count_documents(
+        self, documents: Documents, *, verbose: bool = False
+    ) -> CountedDocuments:
         """Count documents that are texts, or arrange counts by these words.
 
         Counts with named columns are matched by word, and tokens of other words are
         unknown. Counts without names must have as many columns as there are words.
         """
         if documents.texts is not None:
-            return self.count(documents.texts)
+            return self.count(documents.texts, verbose=verbose)
         assert documents.counts is not None
         counted = CountedDocuments.of(documents.counts)
         counts = counted.counts

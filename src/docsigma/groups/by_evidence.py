@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import gammaln
+from tqdm import tqdm
 
 from docsigma._array_checks import Floats
 from docsigma.classifiers.evidence import mean_evidence
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def group_by_evidence(
-    classifier: EvidenceClassifier, posterior: GaussianPosterior
+    classifier: EvidenceClassifier,
+    posterior: GaussianPosterior,
+    *,
+    verbose: bool = False,
 ) -> NDArray[np.intp]:
     r"""Group documents so that the evidence of the groups is largest.
 
@@ -37,6 +41,8 @@ def group_by_evidence(
         Its classes need not be those of the documents.
     posterior : GaussianPosterior
         The documents.
+    verbose : bool
+        Whether a pass longer than two seconds shows a progress bar.
 
     Returns
     -------
@@ -52,7 +58,8 @@ def group_by_evidence(
     order = informative[np.argsort(-certainty, kind="stable")]
     # Most runs end after fewer passes.
     for _ in range(20):
-        moved = sum(groups.place(row) for row in order)
+        shown = tqdm(order, "grouping", delay=2, disable=not verbose)
+        moved = sum(groups.place(row) for row in shown)
         if not groups.join() and not moved:
             break
     return groups.by_size()

@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from docsigma._base import HasDefaults
 from docsigma.classifiers._base import BaseClassifier
-from docsigma.classifiers._labels import has_label, label_array
+from docsigma.classifiers._labels import has_label, labels_of
 from docsigma.classifiers._pairs import learn_pairs
 from docsigma.classifiers.counts_classifier import CountsClassifier, chosen_labels
 from docsigma.counts.texts import as_list, as_texts
@@ -214,7 +214,7 @@ class TopicClassifier(HasDefaults, ClassifierMixin, TextEstimator):
         if not len(known):
             raise InputError(f"none of the {len(texts)} texts has a label")
         if sample_weight is not None:
-            sample_weight = np.asarray(sample_weight)[known]
+            sample_weight = _check_sample_weight(sample_weight, texts)[known]
         own = np.array(labels[known].tolist())
         return float(super().score([texts[row] for row in known], own, sample_weight))
 
@@ -232,14 +232,18 @@ class TopicClassifier(HasDefaults, ClassifierMixin, TextEstimator):
         labelled ones. It is empty if no label is likely enough; for a text without
         known words it has all labels.
         """
-        documents = self.embed(X)
-        chosen = self.classifier_.predict_sets(documents, coverage)
+        check_is_fitted(self)
+        texts = as_texts(X)
+        if not texts:
+            return []
+        chosen = self.classifier_.predict_sets(self.embed(texts), coverage)
         return [self.classes_[row].tolist() for row in chosen]
 
     def explain(self, X: Iterable[object]) -> list[Explanation]:
         """Return the words for and against each label; for the kind ``"hybrid"``."""
-        documents = self.embed(X)
-        return self.classifier_.explain(documents)
+        check_is_fitted(self)
+        texts = as_texts(X)
+        return self.classifier_.explain(self.embed(texts)) if texts else []
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write all to a folder, as ``docsigma classifier fit`` does.
@@ -271,4 +275,4 @@ def _as_labels(y: Any, n_texts: int) -> NDArray[Any]:
     labels = as_list(y)
     if len(labels) != n_texts:
         raise InputError(f"there are {n_texts} texts but {len(labels)} labels")
-    return label_array(labels)
+    return labels_of(labels)

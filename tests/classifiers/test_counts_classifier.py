@@ -82,9 +82,9 @@ def test_prediction_sets_are_kept(fitted, setting, tmp_path, kind):
         made.calibrate(corpus.train.counts, labels)
     made.save(tmp_path / "clf")
     back = CountsClassifier.load(tmp_path / "clf")
-    thresholds = made.calibration.thresholds(0.9)
-    assert 0 < thresholds[0] < 1
-    np.testing.assert_array_equal(back.calibration.thresholds(0.9), thresholds)
+    threshold = made.calibration.threshold(0.9)
+    assert 0 < threshold < 1
+    assert back.calibration.threshold(0.9) == threshold
     sets = made.predict_sets(corpus.test.counts)
     np.testing.assert_array_equal(back.predict_sets(corpus.test.counts), sets)
     # Documents of the calibration have the true label in that share, and no less.

@@ -31,8 +31,6 @@ class PredictionSets:
     top_probabilities : ndarray of shape (n,)
         What their most probable classes got: more than the true ones where the
         prediction was wrong.
-    n_tokens : ndarray of shape (n,) or None
-        Lengths of the calibration documents, for thresholds by length.
 
     Examples
     --------
@@ -44,7 +42,6 @@ class PredictionSets:
 
     true_probabilities: Floats
     top_probabilities: Floats
-    n_tokens: Floats | None = None
 
     @classmethod
     def calibrate(
@@ -53,7 +50,6 @@ class PredictionSets:
         labels: Any,
         *,
         classes: Any = None,
-        n_tokens: Any = None,
     ) -> PredictionSets:
         """Learn from documents that the classifier was not trained on.
 
@@ -61,19 +57,19 @@ class PredictionSets:
         ----------
         probabilities, labels, classes
             As for :func:`~docsigma.metrics.classification.accuracy`.
-        n_tokens : array-like of shape (n_documents,), optional
-            Lengths of the documents.
         """
         values, codes = check_probabilities(probabilities, labels, classes)
         true = values[np.arange(len(codes)), codes]
-        return cls(true, values.max(axis=1), _lengths(n_tokens, len(true)))
+        return cls(true, values.max(axis=1))
+
+    @classmethod
+    def of_array(cls, array: Any = ((), ())) -> PredictionSets:
+        """Restore what :meth:`to_array` returned; empty without an array."""
+        return cls(*np.asarray(array, dtype=np.float64)[:2])
 
     def to_array(self) -> Floats:
-        """Return the calibration documents as an array of three rows, for files."""
-        lengths = self.n_tokens
-        if lengths is None:
-            lengths = np.full(len(self), np.nan)
-        return np.stack([self.true_probabilities, self.top_probabilities, lengths])
+        """Return the calibration documents as an array of two rows, for files."""
+        return np.stack([self.true_probabilities, self.top_probabilities])
 
     def __len__(self) -> int:
         return len(self.true_probabilities)
@@ -116,31 +112,19 @@ class PredictionSets:
         allowed = np.flatnonzero(last & (share <= risk))
         return float(ranked[allowed[-1]]) if len(allowed) else float("inf")
 
-    def thresholds(self, coverage: float, edges: Any = ()) -> Floats:
-        """Return the least probability of a class in a set, per band of length.
+    def threshold(self, coverage: float) -> float:
+        """Return the least probability of a class in a set.
 
-        Bands begin at the lengths in `edges`, which rise. The threshold is 0, and a set
-        holds all classes, where a band has too few documents to promise the coverage.
+        It is 0, and a set holds all classes, where there are too few documents to
+        promise the coverage.
         """
         if not 0 < coverage < 1:
             raise InputError(f"`coverage` must be between 0 and 1, got {coverage:g}")
-        band = _bands(self.n_tokens, edges, len(self.true_probabilities))
-        found = np.zeros(len(edges) + 1)
-        for number in range(len(found)):
-            true = np.sort(self.true_probabilities[band == number])
-            rank = int(np.ceil((len(true) + 1) * coverage - 1e-9))
-            if rank <= len(true):
-                found[number] = true[len(true) - rank]
-        return found
+        rank = int(np.ceil((len(self) + 1) * coverage - 1e-9))
+        true = np.sort(self.true_probabilities)
+        return float(true[len(true) - rank]) if rank <= len(true) else 0.0
 
-    def contains(
-        self,
-        probabilities: Any,
-        coverage: float = 0.9,
-        *,
-        n_tokens: Any = None,
-        edges: Any = (),
-    ) -> NDArray[np.bool_]:
+    def contains(self, probabilities: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
         """Return which classes are in the sets, documents x classes.
 
         Parameters
@@ -149,47 +133,6 @@ class PredictionSets:
             Predicted probabilities.
         coverage : float
             Share of documents whose set is to hold the true class.
-        n_tokens : array-like of shape (n_documents,), optional
-            Lengths of the documents; needed where there are `edges`.
-        edges : array-like of float
-            Lengths at which a new band begins, rising: the coverage then holds in each
-            band, and not only over all documents.
         """
         values = np.asarray(probabilities, dtype=np.float64)
-        band = _bands(_lengths(n_tokens, len(values)), edges, len(values))
-        thresholds = self.thresholds(coverage, edges)
-        return np.asarray(values >= thresholds[band][:, None])
-
-
-def length_bands(n_tokens: Any, n_bands: int) -> Floats:
-    """Return edges that deal documents evenly to bands of length.
-
-    Examples
-    --------
-    >>> length_bands([1, 2, 3, 4, 5, 6, 7], 2)
-    array([4.])
-    """
-    shares = np.arange(1, n_bands) / n_bands
-    return np.unique(np.quantile(np.asarray(n_tokens, dtype=np.float64), shares))
-
-
-def _lengths(n_tokens: Any, n_documents: int) -> Floats | None:
-    if n_tokens is None:
-        return None
-    lengths = np.asarray(n_tokens, dtype=np.float64)
-    if lengths.shape != (n_documents,):
-        raise InputError(
-            f"`n_tokens` has the shape {lengths.shape}, but there are {n_documents} "
-            "documents"
-        )
-    return lengths
-
-
-def _bands(n_tokens: Floats | None, edges: Any, n_documents: int) -> NDArray[np.intp]:
-    if not len(edges):
-        return np.zeros(n_documents, dtype=np.intp)
-    if n_tokens is None:
-        raise InputError(
-            f"`n_tokens` is missing, and documents go to {len(edges) + 1} bands by it"
-        )
-    return np.searchsorted(np.asarray(edges), n_tokens, side="right")
+        return np.asarray(values >= self.threshold(coverage))

@@ -371,19 +371,14 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         check_is_fitted(self)
         if self._calibration is not None:
             return self._calibration
-        empty = PredictionSets(*(np.zeros(0) for _ in range(3)))
-        found: PredictionSets = getattr(self.classifier_, "calibration_", empty)
-        return found
+        found = getattr(self.classifier_, "calibration_", None)
+        return PredictionSets.of_array() if found is None else found
 
     def calibrate(self, X: Any, y: Any) -> Self:
         """Learn prediction sets from labelled documents that were not trained on."""
         documents = self._documents(X)
-        self._calibration = PredictionSets.calibrate(
-            self.predict_proba(documents),
-            y,
-            classes=self.classes_,
-            n_tokens=documents.n_tokens,
-        )
+        proba = self.predict_proba(documents)
+        self._calibration = PredictionSets.calibrate(proba, y, classes=self.classes_)
         return self
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -445,7 +440,7 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         topics.n_features_in_ = model.n_features_in_ + len(found or ())
         topics._calibration = None
         if "calibration" in stored.arrays:
-            topics._calibration = PredictionSets(*stored.arrays["calibration"])
+            topics._calibration = PredictionSets.of_array(stored.arrays["calibration"])
         return topics
 
 

@@ -260,14 +260,13 @@ class HybridClassifier(BaseClassifier):
         if found is None:
             alone = self.score_ is None
             self.pool_ = Pool.constant([1.0, 0.0] if alone else [0.5, 0.0, 0.5])
-            self.calibration_ = PredictionSets(*(np.zeros(0) for _ in range(3)))
+            self.calibration_ = PredictionSets.of_array()
             return
         self.pool_ = found.pool
         codes = search.column("codes")
         self.calibration_ = PredictionSets(
             np.exp(found.log_proba[np.arange(len(codes)), codes]),
             np.exp(found.log_proba.max(axis=1)),
-            search.column("n_tokens"),
         )
 
     def _check(self, X: Any) -> EmbeddedDocuments:
@@ -387,7 +386,7 @@ class HybridClassifier(BaseClassifier):
         self.coefficients_ = Coefficients(
             arrays["words"], arrays["embedding"], arrays["intercept"], self.scale_
         )
-        self.calibration_ = PredictionSets(*arrays["calibration"])
+        self.calibration_ = PredictionSets.of_array(arrays["calibration"])
         own = under("score.", arrays)
         self.score_ = None
         if own:

@@ -90,6 +90,11 @@ class TrainingLabels:
         missing_label: Any = -1,
     ) -> TrainingLabels:
         """Check labels of which some may be missing, and weights."""
+        if y is None:
+            raise InputError(
+                "`fit` requires y to be passed, but the target y is None: it needs "
+                "labels"
+            )
         values = _check_length(column_or_1d(labels_of(y), warn=True), n_documents)
         weights = _check_sample_weight(
             sample_weight, values, dtype=np.float64, ensure_non_negative=True

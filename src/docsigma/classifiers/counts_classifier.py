@@ -172,11 +172,6 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         counts = estimator_counts(self, X, reset=True)
         if counts.shape[1] < 2:
             raise InputError("`X` has n_features = 1: documents of one word are alike")
-        if y is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is "
-                "None: it needs labels"
-            )
         n_documents = len(counts)
         labels = TrainingLabels.check_some(
             y, n_documents, sample_weight, missing_label=self.missing_label

@@ -172,11 +172,6 @@ class EvidenceClassifier(BaseGaussianClassifier):
             Documents of one group (author, thread) are never both trained on and held
             out.
         """
-        if y is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is "
-                "None: it needs labels"
-            )
         X = self._check(X, reset=True)
         labels = TrainingLabels.check_some(
             y, len(X), sample_weight, missing_label=self.missing_label

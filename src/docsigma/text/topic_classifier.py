@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from docsigma._base import HasDefaults
-from docsigma.classifiers._base import BaseClassifier
+from docsigma.classifiers._base import BaseClassifier, BaseEmbeddingClassifier
 from docsigma.classifiers._labels import has_label, labels_of
 from docsigma.classifiers._pairs import learn_pairs
 from docsigma.classifiers.counts_classifier import CountsClassifier, chosen_labels
 from docsigma.counts.texts import as_list, as_texts
 from docsigma.exceptions import InputError
-from docsigma.metrics import entropies
 from docsigma.models.components import known_words
 from docsigma.text.embedder import DocumentEmbedder, TextEstimator
 
@@ -26,12 +25,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from docsigma._array_checks import Floats
     from docsigma.classifiers.documents import EmbeddedDocuments
     from docsigma.classifiers.explanation import Explanation
     from docsigma.posterior import GaussianPosterior
 
 
-class TopicClassifier(HasDefaults, ClassifierMixin, TextEstimator):
+class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
     """Classifies texts, with probabilities.
 
     Some labels may be missing: the embedder is fitted to all texts, and so are the
@@ -166,35 +166,17 @@ class TopicClassifier(HasDefaults, ClassifierMixin, TextEstimator):
         return self.classifier_.embed(self.classifier_.count(as_texts(X)).counts)
 
     @property
-    def classes_(self) -> NDArray[Any]:
+    def classes_(self) -> NDArray[Any]:  # type: ignore[override]
         """Labels, in the order of the probabilities."""
         check_is_fitted(self)
         return self.classifier_.classes_
 
-    def decision_function(self, X: Iterable[object]) -> NDArray[Any]:
-        """Return scores whose softmax is `predict_proba`; log odds of two classes."""
-        scores = self.predict_log_proba(X)
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
-
-    def predict_proba(self, X: Iterable[object]) -> NDArray[Any]:
-        """Return the probability of each class for each document."""
-        proba: NDArray[Any] = np.exp(self.predict_log_proba(X))
-        return proba
-
-    def predict_log_proba(self, X: Iterable[object]) -> NDArray[Any]:
-        """Return the log probability of each class for each document."""
+    def _class_scores(self, X: Iterable[object]) -> Floats:
+        check_is_fitted(self)
         texts = as_texts(X)
         if not texts:
             return np.zeros((0, len(self.classes_)))
-        documents = self.embed(texts)
-        return self.classifier_.predict_log_proba(documents)
-
-    def predict_entropy(self, X: Iterable[object]) -> NDArray[Any]:
-        """Return the entropy of the predicted classes of each document, in nats.
-
-        The higher it is, the likelier the label is wrong.
-        """
-        return entropies(self.predict_log_proba(X))
+        return self.classifier_.predict_log_proba(self.embed(texts))
 
     def predict(self, X: Iterable[object], *, reject: float = 0.0) -> NDArray[Any]:
         """Return the most probable class of each document.

@@ -27,6 +27,17 @@ def check_points(X: Any) -> None:
         )
 
 
+def half_of(X: Floats) -> int:
+    """Return the number of means, that as many variances come after."""
+    if X.shape[1] % 2:
+        raise InputError(
+            "`X` must have an even number of features, means and then as many "
+            f"variances, got n_features = {X.shape[1]}; means alone need "
+            '`layout="mean"`'
+        )
+    return int(X.shape[1] // 2)
+
+
 @dataclass(frozen=True)
 class UncertainDocuments:
     r"""Posterior means :math:`\nu_d` and covariances :math:`\Gamma_d^{-1}`.
@@ -54,13 +65,7 @@ class UncertainDocuments:
     @classmethod
     def from_array(cls, X: Floats, *, exact: bool) -> UncertainDocuments:
         """Read means and then as many variances, or means alone that are `exact`."""
-        half = X.shape[1] if exact else X.shape[1] // 2
-        if not exact and X.shape[1] % 2:
-            raise InputError(
-                "`X` must have an even number of features, means and then as many "
-                f"variances, got n_features = {X.shape[1]}; means alone need "
-                '`layout="mean"`'
-            )
+        half = X.shape[1] if exact else half_of(X)
         allowed = np.isfinite(X)
         allowed[:, half:] &= X[:, half:] >= 0
         rule = "be finite, without NaN, and have no negative variances"

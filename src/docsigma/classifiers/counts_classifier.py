@@ -250,10 +250,21 @@ class CountsClassifier(HasDefaults, BaseClassifier):
     def embed(self, X: Any) -> EmbeddedDocuments:
         """Return the documents with their embeddings, which all methods take too."""
         check_is_fitted(self, "model_")
-        # Documents may come without the counts of their pairs.
         model: Any = self.model_
-        alone = getattr(X, "shape", (0, 0))[-1] == model.n_features_in_
-        return self._embed(estimator_counts(model if alone else self, X, reset=False))
+        n_words = model.n_features_in_
+        # Documents may come without the counts of their pairs.
+        alone = getattr(X, "shape", (0, 0))[-1] == n_words
+        counts = estimator_counts(model if alone else self, X, reset=False)
+        matrix = counts[:]
+        pairs = matrix[:, n_words:]
+        if alone:
+            n_pairs = self.n_features_in_ - n_words
+            pairs = sparse.csr_matrix((matrix.shape[0], n_pairs))
+        elif pairs.shape[1]:
+            matrix = matrix[:, :n_words]
+            counts = as_counts(matrix)
+        embed = model.transform if model.gives_points else model.posterior
+        return EmbeddedDocuments(matrix, embed(counts), pairs)
 
     def count(self, texts: Iterable[object]) -> CountedDocuments:
         """Count the words of texts, and the pairs after them."""
@@ -271,21 +282,6 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         both = [counts, self.pairs_.count(texts).counts]
         wide: sparse.csr_matrix = sparse.hstack(both, format="csr")
         return wide
-
-    def _embed(self, counts: Any) -> EmbeddedDocuments:
-        """Embed documents, the counts of whose pairs may come after the words."""
-        counts = as_counts(counts)
-        matrix, n_words = counts[:], self.model_.n_features_in_
-        pairs = matrix[:, n_words:]
-        n_pairs = self.n_features_in_ - n_words
-        if pairs.shape[1] != n_pairs:
-            pairs = sparse.csr_matrix((matrix.shape[0], n_pairs))
-        if matrix.shape[1] > n_words:
-            matrix = matrix[:, :n_words]
-            counts = as_counts(matrix)
-        points = self.model_.gives_points
-        embed = self.model_.transform if points else self.model_.posterior
-        return EmbeddedDocuments(matrix, embed(counts), pairs)
 
     def _documents(self, X: Any) -> EmbeddedDocuments:
         check_is_fitted(self)

@@ -29,6 +29,7 @@ from docsigma.classifiers._folds import (
 )
 from docsigma.classifiers._labels import TrainingLabels, fingerprints, resolve_priors
 from docsigma.classifiers._pool import Pool
+from docsigma.classifiers._uncertain_documents import half_of
 from docsigma.classifiers.settings import MOST_UNLABELLED, N_FOLDS
 from docsigma.exceptions import InputError
 from docsigma.parts import under
@@ -129,6 +130,12 @@ class EvidenceClassifier(BaseGaussianClassifier):
         "random_state": [Interval(Integral, 0, None, closed="left")],
         "device": [str],
     }
+    _saved: ClassVar[tuple[str, ...]] = (
+        "class_weight_",
+        "class_prior_",
+        "centre_",
+        "between_covariance_",
+    )
     takes: ClassVar[str] = "posterior"
     learns_from_unlabelled: ClassVar[bool] = True
 
@@ -344,17 +351,15 @@ class EvidenceClassifier(BaseGaussianClassifier):
         inverse = torch.linalg.inv(axes)
         linear = linear - precision * (inverse @ tensor(self.centre_))
         between = (inverse @ tensor(self.between_covariance_) @ inverse.mT).diagonal()
-        found = linear, precision, between
-        one, two, three = (np.asarray(part.cpu().numpy()) for part in found)
-        return one, two, three
+        return linear.cpu().numpy(), precision.cpu().numpy(), between.cpu().numpy()
 
     def _class_scores(self, X: Any) -> Floats:
         check_is_fitted(self)
         documents = self._documents(X)
         log_proba = self._classes.log_proba(documents)
-        weights = self.temperature_.at(documents.size.cpu().numpy())
-        silent = documents.size.cpu().numpy() == 0
-        weights[silent] = 1.0
+        size = documents.size.cpu().numpy()
+        weights = self.temperature_.at(size)
+        weights[size == 0] = 1.0
         return np.asarray(weights * log_proba)
 
     def _check(self, X: Any, *, reset: bool) -> Any:
@@ -375,12 +380,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         X = np.asarray(validate_data(self, X, dtype=np.float64, reset=reset))
         if width == 1:
             return X
-        half = X.shape[1] // 2
-        if X.shape[1] % 2:
-            raise InputError(
-                "`X` must have an even number of features, means and then as many "
-                f"variances, got n_features = {X.shape[1]}"
-            )
+        half = half_of(X)
         prior = GaussianPrior.isotropic(self.prior_precision, half)
         return GaussianPosterior(X[:, :half], X[:, half:], prior=prior)
 
@@ -407,19 +407,11 @@ class EvidenceClassifier(BaseGaussianClassifier):
         weights = torch.from_numpy(labels.membership.T).to(device)
         centre = torch.from_numpy(self.centre_).to(device)
         own = documents[labels.kept]
-        classes = [
-            ClassGaussians(
-                each.information,
-                torch.cat(
-                    [each.means, each.means_of(own.times(belief), weights, centre)]
-                ),
-                each.within,
-            )
-            for belief, each in zip(
-                self._classes.beliefs, self._classes.classes, strict=True
-            )
-        ]
-        self._classes = replace(self._classes, classes=classes)
+        found, classes = self._classes, []
+        for belief, each in zip(found.beliefs, found.classes, strict=True):
+            more = each.means_of(own.times(belief), weights, centre)
+            classes.append(replace(each, means=torch.cat([each.means, more])))
+        self._classes = replace(found, classes=classes)
         return np.asarray(classes[0].means[len(self.means_) :].cpu().numpy())
 
     def _store_classes(
@@ -432,47 +424,42 @@ class EvidenceClassifier(BaseGaussianClassifier):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the fitted arrays."""
-        found = {f"information.{k}": v for k, v in self._information.arrays().items()}
-        for name in ("class_weight_", "class_prior_", "centre_", "between_covariance_"):
-            found[name] = getattr(self, name)
-        found["beliefs"] = np.array(self._classes.beliefs)
-        for name in ("means", "within"):
-            parts = [
-                getattr(each, name).cpu().numpy() for each in self._classes.classes
-            ]
-            found[name] = np.stack(parts)
-        found["knots"], found["weights"] = (
-            self.temperature_.knots,
-            self.temperature_.weights,
-        )
-        return found | {"unlabelled_weight_": np.array([self.unlabelled_weight_])}
+        classes = self._classes.classes
+        return {
+            **{f"information.{k}": v for k, v in self._information.arrays().items()},
+            **{name: getattr(self, name) for name in self._saved},
+            "beliefs": np.array(self._classes.beliefs),
+            "means": torch.stack([each.means for each in classes]).cpu().numpy(),
+            "within": torch.stack([each.within for each in classes]).cpu().numpy(),
+            "knots": self.temperature_.knots,
+            "weights": self.temperature_.weights,
+            "unlabelled_weight_": np.array([self.unlabelled_weight_]),
+        }
 
     def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Restore what :meth:`arrays` returned; `classes_` is set before."""
+        for name in self._saved:
+            setattr(self, name, arrays[name])
         device = choose_device(self.device)
         self._information = Information.of_arrays(under("information.", arrays), device)
-        means, within = (
-            torch.tensor(arrays[name], device=device) for name in ("means", "within")
-        )
-        classes = [
-            ClassGaussians(self._information, one, other)
-            for one, other in zip(means, within, strict=True)
-        ]
         prior = arrays["class_prior_"]
-        self._classes = BelievedClasses(
-            tuple(arrays["beliefs"].tolist()),
-            classes,
-            torch.tensor(np.log(prior), device=device),
-            torch.tensor(arrays["centre_"], device=device),
+        means, within, log_prior, centre = (
+            torch.tensor(found, device=device)
+            for found in (
+                *(arrays["means"], arrays["within"]),
+                *(np.log(prior), self.centre_),
+            )
         )
-        self.centre_ = arrays["centre_"]
-        self.between_covariance_ = arrays["between_covariance_"]
+        pairs = zip(means, within, strict=True)
+        classes = [ClassGaussians(self._information, *pair) for pair in pairs]
+        beliefs = tuple(arrays["beliefs"].tolist())
+        self._classes = BelievedClasses(beliefs, classes, log_prior, centre)
         self.covariance_ = arrays["within"][0]
         self.precision_ = invert(self.covariance_)
         self.temperature_ = Pool(arrays["knots"], arrays["weights"])
         self.unlabelled_weight_ = float(arrays["unlabelled_weight_"][0])
         super()._store_classes(
-            self.classes_, arrays["class_weight_"], prior, arrays["means"][0]
+            self.classes_, self.class_weight_, prior, arrays["means"][0]
         )
 
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from docsigma._array_checks import Floats
 from docsigma.classifiers._base import BaseEmbeddingClassifier
-from docsigma.classifiers._folds import deal_folds
+from docsigma.classifiers._folds import make_splits
 from docsigma.classifiers._labels import TrainingLabels
 from docsigma.classifiers._uncertain_documents import check_points
 from docsigma.exceptions import InputError
@@ -129,16 +129,11 @@ class CrossValidatedLogisticRegression(BaseEmbeddingClassifier):
 
     def _cross_validate(self, X: Floats, labels: TrainingLabels, Cs: Floats) -> Floats:
         codes, weights = labels.codes, labels.weights
-        folds = deal_folds(codes, self.n_folds, self.random_state)
-        splits = []
-        for fold in range(self.n_folds):
-            train = folds != fold
-            # Documents of classes that training does not see say nothing about C.
-            test = ~train & np.isin(codes, codes[train])
-            if len(np.unique(codes[train])) > 1 and test.any():
-                # Each fit starts at that of the last C.
-                model = LogisticRegression(warm_start=True, max_iter=self.max_iter)
-                splits.append((model, train, test))
+        # Each fit starts at that of the last C.
+        splits = [
+            (LogisticRegression(warm_start=True, max_iter=self.max_iter), *split)
+            for split in make_splits(codes, self.n_folds, self.random_state)
+        ]
         if not splits:
             return np.zeros(len(Cs))
         losses = np.full(len(Cs), np.inf)

@@ -159,9 +159,12 @@ class CountsClassifier(HasDefaults, BaseClassifier):
             Weights of the documents in the classifier: one of weight 2 counts as two
             copies, one of weight 0 is left out. A model that is still to be fitted
             sees each document of counts in memory once, those of weight 0 not at all.
-        groups, times : array-like of shape (n_documents,), optional
-            What cross-validation keeps apart, as for the `fit` of the hybrid; groups
-            for ``"evidence"`` too.
+        groups : array-like of shape (n_documents,), optional
+            Documents of one group (author, thread) are never both trained on and held
+            out. For hybrid and evidence only.
+        times : array-like of shape (n_documents,), optional
+            Numbers or dates: documents are held out from training on earlier ones. For
+            the hybrid only.
         pairs : Vocabulary, optional
             Pairs of words, which only the hybrid looks at.
         """
@@ -220,10 +223,8 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         check_choice("kind", self.kind, KINDS)
         found: Any = KINDS[self.kind]()
         own = set(found.get_params(deep=False))
-        settings = {
-            "device": getattr(self.model, "device", "auto"),
-            "verbose": self.verbose,
-        }
+        device = getattr(self.model, "device", "auto")
+        settings = {"device": device, "verbose": self.verbose}
         return found.set_params(**{k: v for k, v in settings.items() if k in own})
 
     def _fitted_model(self, counts: Any) -> CountModel:

@@ -50,13 +50,9 @@ class EvidenceClassifier(BaseGaussianClassifier):
     likelihood :math:`\exp(h^T w - \tfrac12 w^T P w)` of the embedding, with
     :math:`P = \Gamma - \Lambda = c\,G`: all documents share the shape G, and differ in
     the size c. Under a class :math:`N(\mu_\ell, \Sigma)` the document has, up to a
-    constant,
-
-    .. math::
-
-        \log p(x \mid \ell) = \tilde h^T \mu_\ell
-        - \tfrac12 \mu_\ell^T \tilde P \mu_\ell, \quad
-        \tilde h = (I + P\Sigma)^{-1} h, \quad \tilde P = (I + P\Sigma)^{-1} P.
+    constant, the log likelihood :math:`\tilde h^T \mu_\ell - \tfrac12 \mu_\ell^T
+    \tilde P \mu_\ell` with :math:`\tilde h = (I + P\Sigma)^{-1} h` and
+    :math:`\tilde P = (I + P\Sigma)^{-1} P`.
 
     A document without known words has :math:`P = h = 0` and gets the class priors. EM
     learns means and covariance; what makes the classes too sure is mended after it, by
@@ -78,8 +74,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         What a document without label counts, relative to one with; ``"auto"``: 1 or 0,
         by cross-validation on the labelled ones, and 1 where none can be held out.
     missing_label : object
-        The label that stands for none, besides None, NaN, NA and blanks. With None,
-        -1 is a class like any other; it is one anyway in labels of -1 and 1.
+        As for :class:`~docsigma.classifiers.CountsClassifier`.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or None
         Class priors, as for :class:`GaussianLinearClassifier`.
     prior_precision : float
@@ -171,13 +166,8 @@ class EvidenceClassifier(BaseGaussianClassifier):
         X : GaussianPosterior, or array-like of shape (n_documents, n_features)
             Posteriors with their prior and, if they are known, numbers of tokens; or
             columns as `layout` says.
-        y : array-like of shape (n_documents,)
-            Labels; `missing_label`, None, NaN, NA or a blank where there is none.
-        sample_weight : array-like of shape (n_documents,), optional
-            Weights of the documents; those of weight 0 are left out.
-        groups : array-like of shape (n_documents,), optional
-            Documents of one group (author, thread) are never both trained on and held
-            out.
+        y, sample_weight, groups
+            As for :class:`~docsigma.classifiers.CountsClassifier`.
         """
         X = self._check(X, reset=True)
         labels = TrainingLabels.check_some(
@@ -266,10 +256,8 @@ class EvidenceClassifier(BaseGaussianClassifier):
         self._classes = BelievedClasses.fit(
             self._information, factors, own, guessed, log_prior
         )
-        first, self.centre_ = (
-            self._classes.classes[0],
-            self._classes.centre.cpu().numpy(),
-        )
+        first = self._classes.classes[0]
+        self.centre_ = self._classes.centre.cpu().numpy()
         axes, _ = self._information.axes(first.within)
         away = torch.linalg.solve(axes, (first.means - self._classes.centre).mT).mT
         # The prior of the means counts as one class more.

@@ -145,15 +145,8 @@ class HybridClassifier(BaseClassifier):
         ----------
         X : EmbeddedDocuments
             Word counts and what a model made of them.
-        y : array-like of shape (n_documents,)
-            Labels; `missing_label`, None, NaN, NA or a blank where there is none.
-        sample_weight : array-like of shape (n_documents,), optional
-            Weights of the documents; those of weight 0 are left out.
-        groups : array-like of shape (n_documents,), optional
-            Documents of one group (author, thread) are never both trained on and held
-            out.
-        times : array-like of shape (n_documents,), optional
-            Numbers or dates: documents are held out from training on earlier ones.
+        y, sample_weight, groups, times
+            As for :class:`~docsigma.classifiers.CountsClassifier`.
         """
         self.n_features_in_ = None
         documents = self._check(X)

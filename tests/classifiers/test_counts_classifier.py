@@ -453,6 +453,10 @@ def test_bad_input_is_one_sentence(setting, fitted):
         CountsClassifier(model, "evidence").fit(counts, labels, times=labels)
     with pytest.raises(InputError, match="n_features = 1: documents of one word"):
         CountsClassifier().fit(counts[:, :1], labels)
+    with pytest.raises(InputError, match="is -1, but that of `kind` is '\\?': give"):
+        CountsClassifier(model, EvidenceClassifier(missing_label="?")).fit(
+            counts, labels
+        )
     for kind in (LogisticRegression(), None):
         with pytest.raises(InvalidParameterError, match="'kind' parameter"):
             CountsClassifier(model, kind).fit(counts, labels)

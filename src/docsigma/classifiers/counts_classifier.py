@@ -219,6 +219,12 @@ class CountsClassifier(HasDefaults, BaseClassifier):
 
     def _unfitted_classifier(self) -> Any:
         if isinstance(self.kind, BaseEstimator):
+            nothing = repr(getattr(self.kind, "missing_label", -1))
+            if nothing not in ("-1", "None", repr(self.missing_label)):
+                raise InputError(
+                    f"`missing_label` is {self.missing_label!r}, but that of `kind` is "
+                    f"{nothing}: give it to {type(self).__name__} alone"
+                )
             return clone(self.kind)
         check_choice("kind", self.kind, KINDS)
         found: Any = KINDS[self.kind]()

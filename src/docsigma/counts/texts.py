@@ -31,7 +31,7 @@ def as_list(column: Any, name: str = "y", kind: str = "labels") -> list[Any]:
         if len(shape) != 2 or shape[1] != 1:
             raise InputError(
                 f"`{name}` must be one column of {kind}, got a {given} of shape "
-                f'{shape}: pick one, as in table["text"]'
+                f'{shape}: pick one, as in table["{name.removesuffix("s")}"]'
             )
         if is_table:
             names = getattr(column, "column_names", column.columns)

@@ -59,10 +59,19 @@ class BelievedClasses:
         return cls(beliefs, classes, log_prior, everything[0])
 
     def log_likelihoods(self, factors: Factors) -> Tensor:
-        """Return log likelihoods of the classes, up to a constant per document."""
-        pairs = zip(self.beliefs, self.classes, strict=True)
-        found = [each.scores(factors.times(belief)) for belief, each in pairs]
-        return torch.stack(found).mean(dim=0)
+        """Return log likelihoods of the classes, up to a constant per document.
+
+        Under several beliefs they are those that give the mean of the probabilities.
+        """
+        found = [
+            each.scores(factors.times(belief))
+            for belief, each in zip(self.beliefs, self.classes, strict=True)
+        ]
+        if len(found) == 1:
+            return found[0]
+        proba = (torch.stack(found) + self.log_prior).softmax(dim=2).mean(dim=0)
+        # Not even a class that every belief rules out has the probability 0.
+        return proba.clamp(min=torch.finfo(proba.dtype).tiny).log() - self.log_prior
 
     def log_proba(self, factors: Factors) -> Floats:
         """Return log probabilities of the classes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -197,10 +198,13 @@ def calibrate_variances(
     return VarianceCalibration(found, len(n_tokens))
 
 
-def _check_lengths(lengths: Sequence[float]) -> None:
+def _check_lengths(lengths: Sequence[Any]) -> None:
+    if not len(lengths):
+        raise InputError("`lengths` is empty: no parts to test")
     for length in lengths:
-        whole = isinstance(length, (int, np.integer)) and not isinstance(length, bool)
-        if not (length >= 1 if whole else 0 < length <= 0.5):
+        whole = isinstance(length, Integral) and not isinstance(length, bool)
+        share = isinstance(length, float) and 0 < length <= 0.5
+        if not share and not (whole and length >= 1):
             raise InputError(
                 "`lengths` must be whole numbers of 1 or more, or shares above 0 and "
                 f"at most 0.5, got {length!r}"
@@ -251,9 +255,13 @@ def _ratios(part: GaussianPosterior, whole: GaussianPosterior) -> Floats:
     moved = np.square(part.mean.astype(np.float64) - whole.mean)
     fallen = part.variance.astype(np.float64) - whole.variance
     known = fallen.sum(axis=0) > LEAST_FALL * part.variance.sum(axis=0)
-    moved = np.column_stack([moved.sum(axis=1), moved])
-    fallen = np.column_stack([fallen.sum(axis=1), fallen])
-    fallen[:, 1:][:, ~known] = np.nan
+    if not known.any():
+        raise InputError(
+            "no variance falls when more of a document is known: the model has "
+            "learned nothing, and there is nothing to test"
+        )
+    moved = np.column_stack([moved.sum(axis=1), np.where(known, moved, np.nan)])
+    fallen = np.column_stack([fallen.sum(axis=1), np.where(known, fallen, np.nan)])
     n = len(moved)
     ratio = moved.sum(axis=0) / fallen.sum(axis=0)
     residual = moved - ratio * fallen

@@ -37,8 +37,9 @@ OUT = ROOT / "benchmarks" / "results" / "martingale.json"
 CAUSES = CORPORA[:-1]  # 20 Newsgroups takes ten minutes
 RUNNING = ("switchboard", "docstrings")
 KAPPAS = (1.0, 0.7, 0.5, 0.3)
-# Documents of `causes` and `running`, at random.
-SOME = 300
+# Documents of `causes` and of `running`, at random.
+SOME = 1000
+FEW = 300
 # Known words that the documents of `running` have, so that all take part at 100.
 LONG = 200
 N_DRAWS = 16
@@ -70,10 +71,10 @@ def fit(name: str, **model: Any) -> DocumentEmbedder:
     return embedder.fit(load(name).texts)
 
 
-def some_rows(counts: sp.csr_matrix, least: int) -> np.ndarray:
-    """Return some rows with at least so many known words."""
+def some_rows(counts: sp.csr_matrix, n_rows: int, least: int) -> np.ndarray:
+    """Return random rows that have at least so many known words."""
     long = np.flatnonzero(np.asarray(counts.sum(axis=1)).ravel() >= least)
-    return np.sort(np.random.default_rng(0).permutation(long)[:SOME])
+    return np.sort(np.random.default_rng(0).permutation(long)[:n_rows])
 
 
 def ratios(name: str, embedder: DocumentEmbedder) -> dict[str, Any]:
@@ -94,7 +95,7 @@ def causes(name: str, embedder: DocumentEmbedder) -> dict[str, Any]:
     """Measure random words with both covariances, on real and on drawn documents."""
     model = embedder.model_
     counts = embedder._counts(load(name).test_texts)
-    counts = counts[some_rows(counts, 4)]
+    counts = counts[some_rows(counts, SOME, 4)]
     drawn = draw_documents(model, np.asarray(counts.sum(axis=1)).ravel())
     result = {}
     for what, some in (("real", counts), ("drawn", drawn)):
@@ -119,7 +120,7 @@ def draw_documents(model: Any, n_tokens: np.ndarray) -> sp.csr_matrix:
 def running(name: str, embedder: DocumentEmbedder) -> dict[str, Any]:
     """Measure what tempering and the Polya likelihood change."""
     polya = fit(name, likelihood="polya")
-    rows = some_rows(embedder._counts(load(name).test_texts), LONG)
+    rows = some_rows(embedder._counts(load(name).test_texts), FEW, LONG)
     texts = [load(name).test_texts[row] for row in rows]
     ways = {f"kappa {kappa:g}": (embedder.model_, kappa) for kappa in KAPPAS}
     ways["polya"] = polya.model_, 1.0

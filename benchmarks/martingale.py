@@ -8,9 +8,10 @@ E (nu_part - nu_whole)^2 = E s2_part - E s2_whole; above 1, the ratio of the two
 says that the variances of parts are too small. `ratios` gives it for models with
 default settings on the test texts of six corpora. `causes` repeats it with full
 covariances, and on documents drawn from the model itself, whose posteriors only the
-approximation can spoil. `running` looks for what would mend first words: the Polya
-likelihood, and counts multiplied by kappa, with the perplexity of the rest of the
-document given its part.
+approximation can spoil. `running` looks for what would mend first words: other numbers
+of components, the Polya likelihood, and counts multiplied by kappa, with the perplexity
+of the rest of the document given its part. A work that is run replaces its own results
+in the file only.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ ROOT = Path(__file__).parents[1]
 OUT = ROOT / "benchmarks" / "results" / "martingale.json"
 CAUSES = CORPORA[:-1]  # 20 Newsgroups takes ten minutes
 RUNNING = ("switchboard", "docstrings")
-KAPPAS = (1.0, 0.7, 0.5, 0.3)
+KAPPAS = (0.7, 0.5, 0.3)
+SIZES = (20, 50, 200)  # beside the default, 100
 # Documents of `causes` and of `running`, at random.
 SOME = 1000
 FEW = 300
@@ -118,12 +120,13 @@ def draw_documents(model: Any, n_tokens: np.ndarray) -> sp.csr_matrix:
 
 
 def running(name: str, embedder: DocumentEmbedder) -> dict[str, Any]:
-    """Measure what tempering and the Polya likelihood change."""
-    polya = fit(name, likelihood="polya")
+    """Measure what more components, tempering and the Polya likelihood change."""
     rows = some_rows(embedder._counts(load(name).test_texts), FEW, LONG)
     texts = [load(name).test_texts[row] for row in rows]
-    ways = {f"kappa {kappa:g}": (embedder.model_, kappa) for kappa in KAPPAS}
-    ways["polya"] = polya.model_, 1.0
+    ways = {f"K {embedder.model_.n_components}": (embedder.model_, 1.0)}
+    ways |= {f"K {k}": (fit(name, n_components=k).model_, 1.0) for k in SIZES}
+    ways |= {f"kappa {kappa:g}": (embedder.model_, kappa) for kappa in KAPPAS}
+    ways["polya"] = fit(name, likelihood="polya").model_, 1.0
     result = {}
     for way, (model, kappa) in ways.items():
         seen = []
@@ -165,16 +168,21 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=OUT)
     chosen = parser.parse_args()
     torch.set_num_threads(1)
-    report: dict[str, Any] = describe_run(1) | changed_commit(ROOT)
-    report |= {work: {} for work in works}
+    run = describe_run(1) | changed_commit(ROOT)
+    kept = json.loads(chosen.json.read_text()) if chosen.json.exists() else {}
+    report: dict[str, Any] = kept | {
+        work: {"run": run, "corpora": {}} for work in chosen.only
+    }
     at = {"ratios": CORPORA, "causes": CAUSES, "running": RUNNING}
     for name in chosen.corpora:
-        embedder = fit(name)
-        for work in chosen.only:
-            if name in at[work]:
-                report[work][Path(name).name] = works[work](name, embedder)
-                print(work, name, json.dumps(report[work][Path(name).name]), flush=True)
-                chosen.json.write_text(json.dumps(report, indent=1) + "\n")
+        works_here = [work for work in chosen.only if name in at[work]]
+        embedder = fit(name) if works_here else None
+        for work in works_here:
+            found = report[work]["corpora"][Path(name).name] = works[work](
+                name, embedder
+            )
+            print(work, name, json.dumps(found), flush=True)
+            chosen.json.write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

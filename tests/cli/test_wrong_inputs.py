@@ -167,6 +167,10 @@ CASES = {
     "too many clusters": ("topics model good.jsonl --clusters 99", "99"),
     "no words shown": ("topics model --words 0", "--words"),
     "an unknown estimator": ("perplexity model good.jsonl --estimator best", "best"),
+    "too few to test": ("calibration model good.jsonl", "30 documents"),
+    "no image": ("calibration model good.jsonl --plot new.txt", ".png"),
+    "an image in no folder": ("calibration model good.jsonl --plot no/a.png", "no"),
+    "a corpus as model": ("calibration thesis good.jsonl", "config.json"),
     "no draws": ("perplexity model good.jsonl --draws 0", "0"),
     # Labels
     "no labels": ("classifier fit model bare.jsonl --out new", "no labels"),

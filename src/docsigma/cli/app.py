@@ -9,6 +9,7 @@ import typer
 
 from docsigma import __version__
 from docsigma._extensions import PAPER, find_registered, install_hint, registered_names
+from docsigma.cli.calibration import calibration
 from docsigma.cli.classifier import app as classifier
 from docsigma.cli.cluster import cluster
 from docsigma.cli.count import count
@@ -66,7 +67,7 @@ def _missing(name: str) -> Callable[[], None]:
 
 
 # Functions, or groups of them; other distributions add theirs by entry points.
-_WORK = (count, fit, embed, perplexity, topics, tune)
+_WORK = (count, fit, embed, perplexity, calibration, topics, tune)
 _LOOKUP = (index, search, duplicates, cluster, serve, explore, drift)
 _FUNCTIONS = (*_WORK, *_LOOKUP, info, corpora, demo, doctor)
 COMMANDS: dict[str, Any] = {command.__name__: command for command in _FUNCTIONS}

@@ -325,6 +325,22 @@ class Vocabulary:
         counts = counter.transform(_texts(texts, verbose))
         return tally.counted(sparse.csr_matrix(counts))
 
+    def in_order(self, texts: Iterable[object]) -> list[NDArray[np.intp]]:
+        """Return the columns of the known tokens of each text, in its order.
+
+        Of n-grams, the shorter ones come first.
+
+        Examples
+        --------
+        >>> Vocabulary.from_words(["sun", "rain"]).in_order(["rain, no sun, rain"])
+        [array([1, 0, 1])]
+        """
+        analyze, columns = build_analyzer(self.settings), self._columns
+        return [
+            np.array([columns[t] for t in analyze(text) if t in columns], np.intp)
+            for text in as_texts(texts)
+        ]
+
     def count_documents(
         self, documents: Documents, *, verbose: bool = False
     ) -> CountedDocuments:

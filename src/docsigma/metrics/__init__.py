@@ -21,14 +21,22 @@ from docsigma.metrics.selective import (
     error_detection_area,
     risk_coverage_curve,
 )
+from docsigma.metrics.variances import (
+    PartRatio,
+    VarianceCalibration,
+    calibrate_variances,
+)
 
 __all__ = [
+    "PartRatio",
     "Perplexity",
     "ReliabilityCurve",
     "RiskCoverageCurve",
+    "VarianceCalibration",
     "accuracy",
     "accuracy_at_coverage",
     "brier_score",
+    "calibrate_variances",
     "cross_entropy",
     "entropies",
     "error_detection_area",

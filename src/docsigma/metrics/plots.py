@@ -19,6 +19,7 @@ from docsigma.metrics.selective import risk_coverage_curve
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from docsigma.metrics.variances import VarianceCalibration
     from docsigma.posterior import GaussianPosterior
 
 
@@ -60,6 +61,15 @@ def blank(
     for axes in panels:
         axes.spines[["top", "right"]].set_visible(False)
     return figure, panels[0] if n_panels is None else list(panels)
+
+
+def check_image(path: Path) -> None:
+    """Refuse a file name that has not the suffix of an image."""
+    known = [f".{kind}" for kind in new_figure(1, 1).canvas.get_supported_filetypes()]
+    if path.suffix.lower() not in known:
+        raise InputError(
+            f"cannot write {path}: its suffix must be one of {', '.join(known)}"
+        )
 
 
 def save_figures(figures: Mapping[str, Figure], folder: Path) -> list[str]:
@@ -308,6 +318,41 @@ def variance_against_length(
     axes.set(xscale="log", xlabel="words in the document", ylim=(0, 1.06 * prior))
     axes.set_ylabel("total variance (trace of the covariance)")
     axes.set_title("Short documents are uncertain")
+    return figure
+
+
+def plot_variance_ratios(calibration: VarianceCalibration) -> Figure:
+    """Draw the ratio for each part, its interval, and a dot for each dimension."""
+    parts = calibration.parts
+    figure, axes = _with_grid("Are the variances right?")
+    sizes = list(dict.fromkeys(part.size for part in parts))
+    kinds = list(dict.fromkeys(part.kind for part in parts))
+    shift = 0.3 * (np.arange(len(kinds)) - (len(kinds) - 1) / 2)
+    axes.axhline(1, color=_GREY, linestyle="--", linewidth=1)
+    for index, kind in enumerate(kinds):
+        own = [part for part in parts if part.kind == kind]
+        places = [sizes.index(part.size) + shift[index] for part in own]
+        colour = PALETTE[index]
+        for place, part in zip(places, own, strict=True):
+            single = part.by_dimension[:, 0]
+            beside = place + np.linspace(-0.1, 0.1, len(single))
+            dots = {"s": 7, "alpha": 0.35, "linewidths": 0, "color": colour}
+            axes.scatter(beside, single, **dots)
+        ratio = np.array([part.ratio for part in own])
+        ends = np.array([[part.low, part.high] for part in own]).T
+        style: dict[str, Any] = {"color": colour, "marker": "os"[index], "capsize": 3}
+        style |= {"linestyle": "", "markeredgecolor": "white", "label": f"{kind} words"}
+        axes.errorbar(places, ratio, np.abs(ends - ratio), **style)
+    axes.set_xticks(range(len(sizes)), sizes)
+    axes.set_yscale("log")
+    from matplotlib.ticker import LogLocator
+
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.25, 1.5, 2, 3, 5, 8)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("")
+    axes.set_ylabel("ratio (above 1: too sure)")
+    axes.set_xlabel("part of a document; a dot is one dimension")
+    axes.legend(frameon=False)
     return figure
 
 

@@ -24,19 +24,21 @@ from docsigma.counts import Vocabulary
 from docsigma.counts.memory import estimator_counts
 from docsigma.counts.sorted_counts import log_unigram
 from docsigma.exceptions import InputError
+from docsigma.metrics.variances import LENGTHS, calibrate_variances
 from docsigma.models import _storage
 from docsigma.models.training_pass import TrainingPass
 from docsigma.persistence import read_model, write_model
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
     from sklearn.feature_extraction.text import CountVectorizer
 
     from docsigma.counts import Counts
+    from docsigma.metrics.variances import VarianceCalibration
     from docsigma.persistence import StoredModel
     from docsigma.posterior import GaussianPosterior
     from docsigma.trainers import Trainer
@@ -104,6 +106,44 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def posterior(self, X: CountsLike) -> GaussianPosterior:
         """Infer the Gaussian of each document."""
         raise NotImplementedError
+
+    def calibration(
+        self,
+        X: CountsLike,
+        *,
+        texts: Iterable[object] | None = None,
+        lengths: Sequence[float] = LENGTHS,
+        random_state: int = 0,
+    ) -> VarianceCalibration:
+        """Test the variances on parts of documents, without labels.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or Counts of shape (n_documents, n_features)
+            Word counts, preferably not those of the training.
+        texts : list or column of str, default=None
+            The same documents as texts. Without them, or if the vocabulary has pairs of
+            words, parts are random words only, not the first ones.
+        lengths, random_state
+            As for :func:`~docsigma.metrics.variances.calibrate_variances`.
+
+        Returns
+        -------
+        VarianceCalibration
+        """
+        check_is_fitted(self)
+        if self.gives_points:
+            raise InputError(
+                f"{type(self).__name__} gives points here, not Gaussians: there are no "
+                "variances to test"
+            )
+        words, order = self.vocabulary_, None
+        if texts is not None and words is not None and words.ngram_range == (1, 1):
+            order = words.in_order(texts)
+        counts = self._check_counts(X, reset=False)[:]
+        return calibrate_variances(
+            self.posterior, counts, order, lengths=lengths, random_state=random_state
+        )
 
     def transform(self, X: CountsLike) -> NDArray[Any]:
         """Return the embeddings: K means, or K means and variances (see `output`)."""

@@ -23,17 +23,19 @@ from docsigma.counts._analysis import TOKEN_PATTERN
 from docsigma.counts.texts import as_texts
 from docsigma.exceptions import InputError
 from docsigma.groups.by_means import Group, group_by_means, group_numbers
+from docsigma.metrics.variances import LENGTHS
 from docsigma.models import BayesianSMM, load_model
 from docsigma.models.components import known_words
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
     from docsigma.counts import Counts
+    from docsigma.metrics.variances import VarianceCalibration
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
@@ -269,6 +271,37 @@ class DocumentEmbedder(
         """
         counts = self._counts(X)
         return float(self.model_.score(counts))
+
+    def calibration(
+        self,
+        X: Iterable[object],
+        *,
+        lengths: Sequence[float] = LENGTHS,
+        random_state: int = 0,
+    ) -> VarianceCalibration:
+        """Test the variances on parts of texts, without labels.
+
+        Each text is embedded whole and in part: its first words, and as many random
+        words. The ratio is 1 if the variances of the parts are right, and above 1 if
+        they are too small; ``print`` shows a table. Of vocabularies with pairs of
+        words there are no first words.
+
+        Parameters
+        ----------
+        X : list or column of str
+            Texts, preferably not those of the training; at least 30.
+        lengths, random_state
+            As for :func:`~docsigma.metrics.variances.calibrate_variances`.
+
+        Returns
+        -------
+        VarianceCalibration
+        """
+        texts = as_texts(X)
+        counts = self._counts(texts)
+        return self.model_.calibration(
+            counts, texts=texts, lengths=lengths, random_state=random_state
+        )
 
     def clusters(self, X: Iterable[object], n_clusters: int = 10) -> NDArray[np.intp]:
         """Return the number of the group of each document; group 0 is the largest."""

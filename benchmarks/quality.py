@@ -115,29 +115,14 @@ def evaluate(
             np.exp(log_proba), corpus.test_labels, classes=classifier.classes_
         )
         found = error_detection_area(entropies(log_proba), ~hits)
-        row[str(size or "whole")] = cell = {
+        row[str(size or "whole")] = {
             "accuracy": round(100 * float(hits.mean()), 3),
             "cross_entropy": round(float(losses[f"loss_{size}"].mean()), 5),
             "ece": round(ece, 4),
             "errors_found": round(found, 4),
         }
-        if isinstance(classifier, TopicClassifier):
-            cell |= sets(classifier, log_proba, codes)
     row["predict_seconds"] = round(time.process_time() - begun, 2)
     return row, losses
-
-
-def sets(topics: TopicClassifier, log_proba: Any, codes: Any) -> dict[str, float]:
-    """Return how often sets at 90 % hold the true label, and their mean size."""
-    calibration = topics.classifier_.calibration
-    if not len(calibration):
-        return {}
-    chosen = calibration.contains(np.exp(log_proba), 0.9)
-    held = chosen[np.arange(len(codes)), codes]
-    return {
-        "coverage": round(100 * float(held.mean()), 2),
-        "set_size": round(float(chosen.sum(axis=1).mean()), 3),
-    }
 
 
 def write(path: Path, report: Any) -> None:

@@ -68,30 +68,36 @@ def test_pickles_give_the_same_probabilities(fitted, setting, kind):
     np.testing.assert_array_equal(again.predict_proba(counts), expected)
 
 
-@pytest.mark.parametrize("kind", ["hybrid", "lr"])
-def test_prediction_sets_are_kept(fitted, setting, tmp_path, kind):
-    model, corpus, labels = setting
-    made = clone(fitted[kind]).set_params(model=model)
-    made.fit(corpus.train.counts, labels)
-    if kind == "lr":
-        assert len(made.calibration) == 0
-        with pytest.raises(
-            InputError, match="lr.* has no prediction sets: `calibrate`"
-        ):
-            made.predict_sets(corpus.test.counts)
-        made.calibrate(corpus.train.counts, labels)
-    made.save(tmp_path / "clf")
+@pytest.mark.parametrize("kind", KINDS)
+def test_promises_are_kept_with_the_classifier(fitted, setting, tmp_path, kind):
+    _, corpus, labels = setting
+    made, counts = pickle.loads(pickle.dumps(fitted[kind])), corpus.train.counts
+    assert not made.is_calibrated
+    for work in (made.predict_sets, made.unknown_p_value):
+        with pytest.raises(InputError, match=f"{kind}.* promises nothing yet"):
+            work(counts)
+    made.calibrate(counts, labels).save(tmp_path / "clf")
     back = CountsClassifier.load(tmp_path / "clf")
-    threshold = made.calibration.threshold(0.9)
-    assert 0 < threshold < 1
-    assert back.calibration.threshold(0.9) == threshold
-    sets = made.predict_sets(corpus.test.counts)
-    np.testing.assert_array_equal(back.predict_sets(corpus.test.counts), sets)
+    test = corpus.test.counts
+    np.testing.assert_array_equal(back.predict_sets(test), made.predict_sets(test))
+    np.testing.assert_array_equal(
+        back.unknown_p_value(test), made.unknown_p_value(test)
+    )
+    assert back.reject(0.3, 0.8) == made.reject(0.3, 0.8)
     # Documents of the calibration have the true label in that share, and no less.
-    own = made.predict_sets(corpus.train.counts)
+    own = made.predict_sets(counts)
     codes = np.searchsorted(made.classes_, labels)
-    if kind == "lr":
-        assert own[np.arange(len(codes)), codes].mean() >= 0.9
+    assert own[np.arange(len(codes)), codes].mean() >= 0.9
+    p_values = made.unknown_p_value(counts)
+    assert p_values.min() > 0
+    for level in (0.1, 0.5):
+        assert (p_values <= level).mean() <= level
+    named = made.predict(counts, unknown="none of them", level=0.5)
+    np.testing.assert_array_equal(named == "none of them", p_values <= 0.5)
+    with pytest.raises(InputError, match="`level` must be between 0 and 1, got 2"):
+        made.predict(counts, unknown="none of them", level=2)
+    with pytest.raises(InputError, match="'elsewhere'"):
+        made.calibrate(counts, ["elsewhere"] * len(labels))
 
 
 def test_a_folder_that_exists_is_overwritten_on_request_only(fitted, tmp_path):
@@ -264,16 +270,15 @@ def test_documents_without_words_may_be_anything(fitted, setting, kind):
     _, corpus, labels = setting
     made = fitted[kind]
     empty = sp.csr_matrix((2, corpus.test.counts.shape[1]), dtype=np.float32)
-    made = made if kind == "hybrid" else pickle.loads(pickle.dumps(made))
-    if kind != "hybrid":
-        made.calibrate(corpus.train.counts, labels)
+    made = pickle.loads(pickle.dumps(made)).calibrate(corpus.train.counts, labels)
     assert made.predict_sets(empty).all()
+    np.testing.assert_array_equal(made.unknown_p_value(empty), 1.0)
 
 
 def test_rejected_documents_have_no_label(fitted, setting):
     made, counts = fitted["hybrid"], setting[1].test.counts
     top = made.predict_proba(counts).max(axis=1)
-    threshold = made.calibration.reject_threshold(coverage=0.5)
+    threshold = np.median(top)
     labels = made.predict(counts, reject=threshold)
     np.testing.assert_array_equal([one is None for one in labels], top < threshold)
     assert None not in made.predict(counts)
@@ -389,7 +394,7 @@ def test_groups_are_kept_apart_among_unlabelled_documents(setting):
     # The labelled documents are one group; what the rest is says nothing.
     groups = np.where(np.arange(200) % 2, "one", np.arange(200).astype(str))
     made = CountsClassifier(model).fit(corpus.train.counts, some, groups=groups)
-    assert len(made.calibration) == 0
+    assert not made.classifier_.cross_entropies_
 
 
 def test_the_device_and_the_progress_bar_reach_the_classifier(setting):

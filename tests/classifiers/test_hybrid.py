@@ -138,14 +138,12 @@ def test_a_document_without_words_gets_the_class_priors(setting, hybrid):
     assert explanation.intercept == explanation.log_odds
 
 
-def test_it_is_better_than_guessing_and_its_parts_are_chosen(hybrid, setting):
-    *_, labels = setting
+def test_it_is_better_than_guessing_and_its_parts_are_chosen(hybrid):
     held_out, prior = hybrid.cross_entropies_, hybrid.class_prior_
     assert min(held_out.values()) < -(prior @ np.log(prior)) / 2
     chosen = hybrid.C_, hybrid.scale_, hybrid.margin_
     assert held_out[chosen] == min(held_out.values())
     assert (hybrid.pool_.weights >= 0).all()
-    assert len(hybrid.calibration_) == len(labels)
 
 
 def test_the_scale_of_a_useless_embedding_comes_out_small(setting, train):
@@ -184,10 +182,7 @@ def test_one_label_per_class_works(setting, train, test):
         some[np.flatnonzero(labels == name)[0]] = name
     hybrid = HybridClassifier().fit(train, some)
     assert np.isfinite(hybrid.predict_log_proba(test)).all()
-    assert len(hybrid.calibration_) == 0
     assert hybrid.cross_entropies_ == {}
-    with pytest.raises(InputError, match="no calibration documents"):
-        hybrid.calibration_.reject_threshold(risk=0.1)
     # Regression and score count alike, the machine not at all.
     np.testing.assert_array_equal(hybrid.pool_.at(np.ones(1)), [[0.5, 0.0, 0.5]])
 
@@ -247,13 +242,13 @@ def test_groups_and_times_reach_the_folds(setting, train):
     *_, labels = setting
     late = np.arange(len(labels))
     hybrid = HybridClassifier(n_folds=3).fit(train, labels, times=late)
-    # Of four blocks in time the first is only trained on.
-    assert len(hybrid.calibration_) == 150
+    plain = HybridClassifier(n_folds=3).fit(train, labels)
+    assert hybrid.cross_entropies_ != plain.cross_entropies_
     # One group leaves nothing to hold out.
     alone = HybridClassifier().fit(train, labels, groups=["a"] * len(labels))
-    assert len(alone.calibration_) == 0
+    assert alone.cross_entropies_ == {}
     # Groups that are the classes leave nothing that training knows.
-    assert len(HybridClassifier().fit(train, labels, groups=labels).calibration_) == 0
+    assert HybridClassifier().fit(train, labels, groups=labels).cross_entropies_ == {}
 
 
 def test_groups_that_do_not_fit_get_one_sentence(setting, train, test):
@@ -294,3 +289,17 @@ def test_bad_input_is_one_sentence(setting, hybrid, train, test):
         hybrid.predict(replace(test, embedding=narrow))
     with pytest.raises(InputError, match="`y` has 3 labels, but `X` has 200"):
         clone(hybrid).fit(train, labels[:3])
+
+
+def test_familiar_documents_have_large_scores(hybrid, train, test):
+    # A document of no class: the words of two of different classes.
+    proba = hybrid.predict_proba(test)
+    one, other = (proba[:, c].argmax() for c in range(2))
+    familiarity = hybrid.familiarity(test)
+    sure = proba.max(axis=1) > np.median(proba.max(axis=1))
+    assert familiarity[sure].mean() > familiarity[~sure].mean()
+    assert familiarity[one] != familiarity[other]
+    # It does not depend on neighbours.
+    np.testing.assert_allclose(
+        hybrid.familiarity(test[np.arange(3)]), familiarity[:3], rtol=1e-9
+    )

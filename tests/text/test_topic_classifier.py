@@ -174,5 +174,45 @@ def test_one_that_is_not_fitted_says_so():
         TopicClassifier().predict(["sun"])
 
 
-def test_a_text_without_known_words_may_be_anything(topics):
+def test_a_text_without_known_words_may_be_anything(topics, support):
+    topics.calibrate(support.texts, support.labels)
     assert topics.predict_sets(["", "zzz qqq"]) == [list(topics.classes_)] * 2
+
+
+def test_cut_copies_of_calibration_texts_stand_for_short_ones(topics, support):
+    held_out = topics.calibrate(support.texts, support.labels).classifier_.guarantees
+    assert len(held_out) == len(support.texts)
+    assert held_out.is_cut.sum() > 0
+    cut, whole = held_out.is_cut == 1, held_out.is_cut == 0
+    assert held_out.n_tokens[cut].mean() < held_out.n_tokens[whole].mean()
+    # They say less, so that sets of short texts are larger.
+    assert held_out.true[cut].mean() < held_out.true[whole].mean()
+
+
+def test_triage_shows_the_doubtful_with_a_reason(topics, support, tmp_path):
+    topics.calibrate(support.texts, support.labels)
+    texts = [*support.texts[:30], "", "zzz"]
+    found = topics.triage(texts, top=5)
+    assert len(found.rows) == 5
+    assert found.n_rest == 27
+    proba = topics.predict_proba(texts)
+    rest = np.setdiff1d(np.arange(32), [one.row for one in found.rows])
+    expected = (1 - proba.max(axis=1))[rest].sum()
+    assert found.expected_wrong == pytest.approx(expected)
+    for one in found.rows:
+        assert one.text == texts[one.row]
+        order = np.argsort(-proba[one.row], kind="stable")
+        assert [one.predicted, one.second] == list(topics.classes_[order[:2]])
+        assert one.probability == pytest.approx(proba[one.row].max())
+        assert one.reason in ("unknown", "says too little", "torn between")
+    reasons = {one.row: one.reason for one in topics.triage(texts, top=32).rows}
+    assert reasons[30] == reasons[31] == "says too little"
+    # Nothing that is left is less certain than the threshold of the risk.
+    safe = topics.triage(texts, risk=0.3)
+    left = np.setdiff1d(np.arange(32), [one.row for one in safe.rows])
+    assert (proba[left].max(axis=1) >= topics.reject(0.3)).all()
+    for wrong in ({}, {"top": 1, "risk": 0.1}):
+        with pytest.raises(InputError, match="give one of `top` and `risk`"):
+            topics.triage(texts, **wrong)
+    with pytest.raises(InputError, match="`top` must be at least 1, got 0"):
+        topics.triage(texts, top=0)

@@ -192,11 +192,9 @@ def test_a_second_fit_is_like_the_first(train, new, embedder):
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_calibrated_before_is_forgotten(fitted, train, new, embedder, kind):
     made = TopicClassifier(embedder, kind=kind).fit(*draw(45, 2))
-    made.classifier_.calibrate(made.embed(new[0]), new[1])
-    assert len(made.classifier_.calibration) == 40
+    assert len(made.calibrate(*new).classifier_.guarantees) == 40
     made.fit(*train)
-    sets = fitted[kind].classifier_.calibration.to_array()
-    np.testing.assert_array_equal(made.classifier_.calibration.to_array(), sets)
+    assert not made.classifier_.is_calibrated
     expected = fitted[kind].predict_proba(new[0])
     np.testing.assert_array_equal(made.predict_proba(new[0]), expected)
 
@@ -374,6 +372,8 @@ def test_no_texts_get_no_labels(fitted, kind):
     for method in ("predict_proba", "predict_log_proba", "decision_function"):
         assert getattr(made, method)([]).shape == (0, 3)
     assert made.predict_sets([]) == made.explain([]) == []
+    assert made.unknown_p_value([]).shape == (0,)
+    assert made.triage([], top=3).rows == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -75,6 +75,14 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         return entropies(self.predict_log_proba(X))
 
+    def familiarity(self, X: Any) -> Floats:
+        """Return how much documents are like those of the classes.
+
+        These are the nats by which predictions are surer than none. `X` is as `fit`
+        takes it.
+        """
+        return np.asarray(np.log(len(self.classes_)) - self.predict_entropy(X))
+
 
 class BaseEmbeddingClassifier(BaseClassifier):
     """A classifier of embeddings; one of counts, as naive Bayes, gives no scores."""

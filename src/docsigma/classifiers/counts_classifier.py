@@ -20,16 +20,18 @@ from docsigma.classifiers._base import BaseClassifier
 from docsigma.classifiers._folds import check_column
 from docsigma.classifiers._labels import TrainingLabels, fingerprints, label_array
 from docsigma.classifiers._pairs import pairs_of
-from docsigma.classifiers.conformal import PredictionSets
 from docsigma.classifiers.documents import EmbeddedDocuments
 from docsigma.classifiers.evidence import EvidenceClassifier
 from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
+from docsigma.classifiers.guarantees import Guarantees, band_of
 from docsigma.classifiers.hybrid import HybridClassifier
 from docsigma.classifiers.logistic import CrossValidatedLogisticRegression
+from docsigma.classifiers.settings import CUTS, MANY
 from docsigma.classifiers.uncertain_gaussian import UncertainGaussianClassifier
 from docsigma.counts.memory import as_counts, estimator_counts
 from docsigma.counts.texts import is_nothing
 from docsigma.exceptions import InputError
+from docsigma.metrics._probabilities import check_probabilities
 from docsigma.models import BayesianSMM
 from docsigma.models.card import model_card
 from docsigma.models.components import known_words
@@ -214,7 +216,7 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         )
         shares = labels.class_weights / labels.class_weights.sum()
         self.class_prior_ = getattr(self.classifier_, "class_prior_", shares)
-        self._calibration: PredictionSets | None = None
+        self._guarantees: Guarantees | None = None
         return self
 
     def _unfitted_classifier(self) -> Any:
@@ -254,8 +256,11 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         check_is_fitted(self)
         return np.asarray(self.classifier_.classes_)
 
-    def embed(self, X: Any) -> EmbeddedDocuments:
-        """Return the documents with their embeddings, which all methods take too."""
+    def embed(self, X: Any, n_unknown: Any = None) -> EmbeddedDocuments:
+        """Return the documents with their embeddings, which all methods take too.
+
+        `n_unknown` are the words of each that the model does not know.
+        """
         check_is_fitted(self, "model_")
         model: Any = self.model_
         n_words = model.n_features_in_
@@ -271,7 +276,12 @@ class CountsClassifier(HasDefaults, BaseClassifier):
             matrix = matrix[:, :n_words]
             counts = as_counts(matrix)
         embed = model.transform if model.gives_points else model.posterior
-        return EmbeddedDocuments(matrix, embed(counts), pairs)
+        return EmbeddedDocuments(matrix, embed(counts), pairs, n_unknown)
+
+    def embed_texts(self, texts: Iterable[object]) -> EmbeddedDocuments:
+        """Count the words of texts and embed them."""
+        counted = self.count(texts)
+        return self.embed(counted.counts, counted.n_unknown)
 
     def count(self, texts: Iterable[object]) -> CountedDocuments:
         """Count the words of texts, and the pairs after them."""
@@ -313,35 +323,75 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         silent = (documents.n_tokens == 0)[:, None]
         return np.asarray(np.where(silent, np.log(self.class_prior_), scores))
 
-    def predict(self, X: Any, *, reject: float = 0.0) -> NDArray[Any]:
-        """Return the label of each document, None where it is not probable enough.
+    def predict(
+        self,
+        X: Any,
+        *,
+        reject: float = 0.0,
+        unknown: Any = None,
+        level: float = 0.05,
+    ) -> NDArray[Any]:
+        """Return the label of each document.
 
         Parameters
         ----------
         X : matrix of shape (n_documents, n_words) or EmbeddedDocuments
             Word counts.
         reject : float
-            Least probability of a label;
-            :meth:`~docsigma.classifiers.conformal.PredictionSets.reject_threshold` of
-            `calibration` chooses one by risk or coverage.
+            Least probability of a label, None is returned below it; :meth:`reject`
+            chooses one by risk.
+        unknown : object, optional
+            What to return for documents that belong to none of the classes: those whose
+            `unknown_p_value` is at most `level`.
+        level : float
+            Share of documents of known classes that may be called unknown.
         """
-        return chosen_labels(self.predict_log_proba(X), self.classes_, reject)
+        documents = self._documents(X)
+        labels = chosen_labels(self.predict_log_proba(documents), self.classes_, reject)
+        if unknown is not None:
+            if not 0 < level < 1:
+                raise InputError(f"`level` must be between 0 and 1, got {level:g}")
+            labels = labels.astype(object)
+            labels[self.unknown_p_value(documents) <= level] = unknown
+        return labels
 
     def predict_sets(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
         """Return which labels may be right, documents x classes.
 
         The true one is among them for the share `coverage` of documents like those of
-        the calibration. A set may be empty: no label is likely enough. A document
-        without known words may be anything.
+        :meth:`calibrate`, or more. The most probable label is always in the set; a
+        document without known words may be anything.
         """
-        if not len(self.calibration):
-            raise InputError(
-                f"this classifier ({self._kind_name}) has no prediction sets: "
-                "`calibrate` it on labelled documents that it was not trained on"
-            )
         documents = self._documents(X)
-        chosen = self.calibration.contains(self.predict_proba(documents), coverage)
-        return np.asarray(chosen | (documents.n_tokens == 0)[:, None])
+        n_tokens = documents.n_tokens
+        chosen = self.guarantees.sets(self.predict_proba(documents), n_tokens, coverage)
+        return np.asarray(chosen | (n_tokens == 0)[:, None])
+
+    def reject(self, risk: float = 0.05, confidence: float = 0.9) -> float:
+        """Return the least probability at which to answer, for `predict`.
+
+        At most the share `risk` of the answers is then wrong, with the probability
+        `confidence`; infinite where the documents of :meth:`calibrate` are too few.
+        """
+        return self.guarantees.reject(risk, confidence)
+
+    def unknown_p_value(self, X: Any) -> Floats:
+        """Return a p-value of each document belonging to one of the known classes.
+
+        Of documents like those of :meth:`calibrate` at most the share p has a value of
+        p or less, whatever their length.
+        """
+        documents = self._documents(X)
+        familiarity = self._familiarity(documents)
+        return self.guarantees.p_values(familiarity, documents.n_tokens)
+
+    def _familiarity(self, documents: EmbeddedDocuments) -> Floats:
+        """Return how much documents are like those of training.
+
+        Unknown words are words that speak for no class.
+        """
+        found = self.classifier_.familiarity(self._input(documents))
+        return np.asarray(np.where(found > 0, found * documents.known_share, found))
 
     def explain(self, X: Any) -> list[Explanation]:
         """Return which words, and how much of the embedding, spoke for each label.
@@ -361,23 +411,67 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         return found
 
     @property
-    def calibration(self) -> PredictionSets:
-        """Prediction sets: from :meth:`calibrate`, else the hybrid's held-out ones.
-
-        They have no document (their length is 0) where there were none to hold out.
-        """
+    def guarantees(self) -> Guarantees:
+        """What the documents of :meth:`calibrate` promise."""
         check_is_fitted(self)
-        if self._calibration is not None:
-            return self._calibration
-        found = getattr(self.classifier_, "calibration_", None)
-        return PredictionSets.of_array() if found is None else found
+        if self._guarantees is None:
+            raise InputError(
+                f"this classifier ({self._kind_name}) promises nothing yet: "
+                "`calibrate` it on labelled documents that it has not seen"
+            )
+        return self._guarantees
 
-    def calibrate(self, X: Any, y: Any) -> Self:
-        """Learn prediction sets from labelled documents that were not trained on."""
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether :meth:`calibrate` was called."""
+        check_is_fitted(self)
+        return self._guarantees is not None
+
+    def calibrate(self, X: Any, y: Any, *, is_cut: Any = None) -> Self:
+        """Learn what can be promised from labelled documents not seen before.
+
+        Neither the classifier nor the model may have been fitted to them.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_documents, n_words) or EmbeddedDocuments
+            Word counts.
+        y : array-like of shape (n_documents,)
+            Labels, all of known classes.
+        is_cut : array-like of shape (n_documents,), optional
+            Which documents are cut copies of others: they stand for short ones where
+            there are too few.
+        """
         documents = self._documents(X)
-        proba = self.predict_proba(documents)
-        self._calibration = PredictionSets.calibrate(proba, y, classes=self.classes_)
+        proba, codes = check_probabilities(
+            self.predict_proba(documents), y, self.classes_
+        )
+        n = len(codes)
+        cut = np.zeros(n) if is_cut is None else np.asarray(is_cut, dtype=np.float64)
+        self._guarantees = Guarantees(
+            proba[np.arange(n), codes],
+            proba.max(axis=1),
+            documents.n_tokens,
+            self._familiarity(documents),
+            cut,
+        )
         return self
+
+    def calibrate_on_texts(self, texts: Sequence[str], y: Any) -> Self:
+        """Calibrate on texts, with cut copies for lengths that few of them have."""
+        n_tokens = known_words(self.model_).count(texts).n_tokens
+        every, rows = list(texts), list(range(len(texts)))
+        words = [text.split() for text in texts]
+        for n_words in CUTS:
+            if (band_of(n_tokens) == band_of(n_words)).sum() >= MANY:
+                continue
+            longer = [row for row, each in enumerate(words) if len(each) > n_words]
+            every += [" ".join(words[row][:n_words]) for row in longer]
+            rows += longer
+        is_cut = np.arange(len(rows)) >= len(texts)
+        return self.calibrate(
+            self.embed_texts(every), np.asarray(y)[rows], is_cut=is_cut
+        )
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write model and classifier to one folder: safetensors and JSON.
@@ -396,8 +490,8 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         arrays = {f"embedding.{k}": v for k, v in embedding.arrays.items()}
         arrays |= {f"classifier.{k}": v for k, v in classifier.arrays().items()}
         arrays["class_prior"] = self.class_prior_
-        if self._calibration is not None:
-            arrays["calibration"] = self._calibration.to_array()
+        if self._guarantees is not None:
+            arrays["guarantees"] = self._guarantees.to_array()
         config = {
             "classifier": {
                 "kind": kinds[type(classifier)],
@@ -436,9 +530,9 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         found = stored.config["pairs"]
         topics.pairs_ = found and pairs_of(known_words(model), found)
         topics.n_features_in_ = model.n_features_in_ + len(found or ())
-        topics._calibration = None
-        if "calibration" in stored.arrays:
-            topics._calibration = PredictionSets.of_array(stored.arrays["calibration"])
+        topics._guarantees = None
+        if "guarantees" in stored.arrays:
+            topics._guarantees = Guarantees.of_array(stored.arrays["guarantees"])
         return topics
 
 

@@ -31,11 +31,14 @@ class EmbeddedDocuments:
         Gaussians; or points, from a model that gives those.
     pairs : csr_matrix of shape (n_documents, n_pairs)
         Pairs of neighbouring words, of which the model knows nothing.
+    n_unknown : ndarray of shape (n_documents,) or None
+        Words that the model does not know, if anybody has counted them.
     """
 
     counts: sp.csr_matrix
     embedding: GaussianPosterior | NDArray[Any]
     pairs: sp.csr_matrix
+    n_unknown: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         if len(self.embedding) != self.counts.shape[0]:
@@ -48,8 +51,9 @@ class EmbeddedDocuments:
         return int(self.counts.shape[0])
 
     def __getitem__(self, rows: Any) -> EmbeddedDocuments:
+        unknown = None if self.n_unknown is None else self.n_unknown[rows]
         return EmbeddedDocuments(
-            self.counts[rows], self.embedding[rows], self.pairs[rows]
+            self.counts[rows], self.embedding[rows], self.pairs[rows], unknown
         )
 
     @cached_property
@@ -75,3 +79,9 @@ class EmbeddedDocuments:
     def n_tokens(self) -> Floats:
         """Known words of each document."""
         return np.asarray(self.counts.sum(axis=1), dtype=np.float64).ravel()
+
+    @property
+    def known_share(self) -> Floats:
+        """Share of each document's words that the model knows."""
+        unknown = 0.0 if self.n_unknown is None else self.n_unknown
+        return np.asarray(self.n_tokens / np.maximum(self.n_tokens + unknown, 1.0))

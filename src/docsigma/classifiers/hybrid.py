@@ -27,7 +27,6 @@ from docsigma.classifiers._softmax_regression import (
     fit_regression,
 )
 from docsigma.classifiers._words import inverse_document_frequencies, tfidf
-from docsigma.classifiers.conformal import PredictionSets
 from docsigma.classifiers.documents import EmbeddedDocuments
 from docsigma.classifiers.evidence import EvidenceClassifier
 from docsigma.classifiers.explanation import Explanation, explain_document
@@ -93,8 +92,6 @@ class HybridClassifier(BaseClassifier):
         The support vector machine.
     score_ : EvidenceClassifier or None
         The Gaussian classes; None where the embeddings are points.
-    calibration_ : PredictionSets
-        Of the held-out documents; empty where there were none.
     cross_entropies_ : dict
         Cross-validated cross-entropy, in nats, of each (C, scale, margin) that was
         tried.
@@ -249,18 +246,9 @@ class HybridClassifier(BaseClassifier):
     def _adopt(self, search: Search, point: Point) -> None:
         """Keep what the search found about held-out documents."""
         self.cross_entropies_ = {p: o.loss for p, o in search.outcomes.items()}
+        alone = [1.0, 0.0] if self.score_ is None else [0.5, 0.0, 0.5]
         found = search.outcomes.get(point)
-        if found is None:
-            alone = self.score_ is None
-            self.pool_ = Pool.constant([1.0, 0.0] if alone else [0.5, 0.0, 0.5])
-            self.calibration_ = PredictionSets.of_array()
-            return
-        self.pool_ = found.pool
-        codes = search.column("codes")
-        self.calibration_ = PredictionSets(
-            np.exp(found.log_proba[np.arange(len(codes)), codes]),
-            np.exp(found.log_proba.max(axis=1)),
-        )
+        self.pool_ = Pool.constant(alone) if found is None else found.pool
 
     def _check(self, X: Any) -> EmbeddedDocuments:
         """Refuse anything but documents of the sizes that `fit` saw."""
@@ -314,6 +302,17 @@ class HybridClassifier(BaseClassifier):
         scores[X.n_tokens == 0] = np.log(self.class_prior_)
         return scores
 
+    def familiarity(self, X: EmbeddedDocuments) -> Floats:
+        """Return the largest score of a class, before the scores are normalised.
+
+        Probabilities say which class it is if it is one; how far logits and margins are
+        on the side of a class says whether it is.
+        """
+        features, wide, _, weights = self._parts(X)
+        scores = weights[:, [0]] * self.coefficients_.scores(features)
+        scores += weights[:, [1]] * self.margins_.scores(wide)
+        return np.asarray(scores.max(axis=1))
+
     def explain(
         self, X: EmbeddedDocuments, words: Sequence[str] | None = None
     ) -> list[Explanation]:
@@ -363,7 +362,6 @@ class HybridClassifier(BaseClassifier):
             "intercept": found.intercept,
             "margins": self.margins_.coefficients,
             "margin_intercept": self.margins_.intercept,
-            "calibration": self.calibration_.to_array(),
         }
         if self.score_ is not None:
             arrays |= {f"score.{k}": v for k, v in self.score_.arrays().items()}
@@ -379,7 +377,6 @@ class HybridClassifier(BaseClassifier):
         self.coefficients_ = Coefficients(
             arrays["words"], arrays["embedding"], arrays["intercept"], self.scale_
         )
-        self.calibration_ = PredictionSets.of_array(arrays["calibration"])
         own = under("score.", arrays)
         self.score_ = None
         if own:

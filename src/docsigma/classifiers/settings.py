@@ -37,3 +37,11 @@ KNOTS = (0.0, 0.5, 1.0)
 # Pairs of words that are counted, at the most, the most frequent ones: each takes 8
 # bytes per class in memory.
 MOST_PAIRS = 2**18
+
+# Documents of like length that a promise is made from, at the least: at 90 %, the
+# coverage of sets made from so many has a standard deviation of 3 %.
+MANY = 100
+
+# Words to which calibration texts are cut where a length is rare: in the middle of the
+# powers of two that share thresholds.
+CUTS = (3, 6, 12, 24, 48, 96, 192)

@@ -49,8 +49,9 @@ def fit(
     calibration: Annotated[
         str | None,
         option(
-            "Labelled documents, not those of training, to calibrate prediction sets.",
-            "the hybrid's held-out ones",
+            "Labelled documents that neither MODEL nor the classifier has seen: they "
+            "give prediction sets, p-values and triage.",
+            "none",
         ),
     ] = None,
     reader: _common.DocumentOptions,
@@ -92,7 +93,7 @@ def fit(
     classifier.fit(counts, labels, pairs=pairs)
     if calibration is not None:
         held_out = _KnownDocuments(classifier, reader, calibration)
-        classifier.calibrate(held_out.counts(), held_out.labels)
+        held_out.calibrate()
     classifier.save(out, overwrite=force)
     report = {
         "classifier": str(out),
@@ -121,9 +122,9 @@ def predict(
     """Write the label of each document, with its uncertainty.
 
     A row holds id, predicted (also as label), probability[CLASS] for each class,
-    entropy (nats: high where the label may be wrong), prediction_set (labels separated
-    by |, if the classifier is calibrated), total_variance (unless the model gives
-    points), n_tokens and n_unknown.
+    entropy (nats: high where the label may be wrong), total_variance (unless the model
+    gives points), n_tokens and n_unknown; with a calibrated classifier prediction_set
+    (labels separated by |) and unknown_p_value (low where it is none of the labels).
     """
     import numpy as np
 
@@ -227,8 +228,8 @@ def evaluate(
         "unseen_classes": known.unseen,
         "kind": classifier.kind,
     }
-    if len(classifier.calibration):
-        chosen = classifier.calibration.contains(proba, coverage)
+    if classifier.is_calibrated:
+        chosen = known.sets(proba, coverage)
         columns = np.searchsorted(classes, labels)
         report["coverage_wanted"] = coverage
         report["coverage"] = float(chosen[np.arange(len(labels)), columns].mean())
@@ -295,9 +296,19 @@ class _KnownDocuments:
         self.n_unseen = int((~known).sum())
         self.unseen = sorted(set(labels[~known].tolist()))
 
-    def counts(self) -> Any:
-        """Return the counts of the documents."""
-        return self.source.counts_for(self.classifier, self.rows)
+    def calibrate(self) -> None:
+        """Calibrate the classifier on the documents; texts are cut too."""
+        if self.source.texts is None:
+            counts = self.source.counts_for(self.classifier, self.rows)
+            self.classifier.calibrate(counts, self.labels)
+        else:
+            texts = list(self.source.texts(self.rows))
+            self.classifier.calibrate_on_texts(texts, self.labels)
+
+    def sets(self, proba: Any, coverage: float) -> Any:
+        """Return the prediction sets for these probabilities."""
+        n_tokens = self.source.counts.n_tokens[self.rows]
+        return self.classifier.guarantees.sets(proba, n_tokens, coverage)
 
     def predict_log_proba(self) -> Any:
         """Return log probabilities, computed in blocks where documents are on disk."""

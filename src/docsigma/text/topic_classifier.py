@@ -13,7 +13,8 @@ from docsigma._base import HasDefaults
 from docsigma.classifiers._base import BaseClassifier, BaseEmbeddingClassifier
 from docsigma.classifiers._labels import has_label, labels_of
 from docsigma.classifiers._pairs import learn_pairs
-from docsigma.classifiers.counts_classifier import CountsClassifier, chosen_labels
+from docsigma.classifiers.counts_classifier import CountsClassifier
+from docsigma.classifiers.triage import Triage, triage
 from docsigma.counts.texts import as_list, as_texts
 from docsigma.exceptions import InputError
 from docsigma.models.components import known_words
@@ -163,7 +164,7 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
     def embed(self, X: Iterable[object]) -> EmbeddedDocuments:
         """Return the texts' counts and embeddings: what `classifier_` takes too."""
         check_is_fitted(self)
-        return self.classifier_.embed(self.classifier_.count(as_texts(X)).counts)
+        return self.classifier_.embed_texts(as_texts(X))
 
     @property
     def classes_(self) -> NDArray[Any]:  # type: ignore[override]
@@ -178,13 +179,28 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
             return np.zeros((0, len(self.classes_)))
         return self.classifier_.predict_log_proba(self.embed(texts))
 
-    def predict(self, X: Iterable[object], *, reject: float = 0.0) -> NDArray[Any]:
+    def predict(
+        self,
+        X: Iterable[object],
+        *,
+        reject: float = 0.0,
+        unknown: Any = None,
+        level: float = 0.05,
+    ) -> NDArray[Any]:
         """Return the most probable class of each document.
 
-        With `reject` it is None where the class is less probable than that. A text
-        without known words gets the most frequent class.
+        With `reject` it is None where the class is less probable than that; with
+        `unknown` it is that where the document belongs to no class, and `level` is the
+        share of documents of known classes for which this may be wrong. A text without
+        known words gets the most frequent class.
         """
-        return chosen_labels(self.predict_log_proba(X), self.classes_, reject)
+        check_is_fitted(self)
+        texts = as_texts(X)
+        if not texts:
+            return self.classes_[:0]
+        return self.classifier_.predict(
+            self.embed(texts), reject=reject, unknown=unknown, level=level
+        )
 
     def score(
         self, X: Iterable[object], y: Iterable[object], sample_weight: Any = None
@@ -205,14 +221,31 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
         check_is_fitted(self)
         return self.embedder_.posterior(X)
 
+    def calibrate(self, X: Iterable[object], y: Iterable[object]) -> Self:
+        """Learn what can be promised from labelled texts that nothing has seen.
+
+        Neither the classifier nor the embedder may have been fitted to them; texts
+        without a label are left out. `predict_sets`, `reject`, `unknown_p_value` and
+        `triage` then keep their promises for texts drawn as these were.
+        """
+        check_is_fitted(self)
+        texts = as_texts(X)
+        labels = _as_labels(y, len(texts))
+        known = np.flatnonzero(has_label(labels, self.missing_label))
+        if not len(known):
+            raise InputError(f"none of the {len(texts)} texts has a label")
+        own = np.array(labels[known].tolist())
+        self.classifier_.calibrate_on_texts([texts[row] for row in known], own)
+        return self
+
     def predict_sets(
         self, X: Iterable[object], coverage: float = 0.9
     ) -> list[list[Any]]:
         """Return a set of possible labels for each text.
 
-        The set has the true label for the share `coverage` of texts that are like the
-        labelled ones. It is empty if no label is likely enough; for a text without
-        known words it has all labels.
+        The set has the true label for the share `coverage`, or more, of texts like
+        those of `calibrate`. The most probable label is always in it; for a text
+        without known words it has all labels.
         """
         check_is_fitted(self)
         texts = as_texts(X)
@@ -220,6 +253,53 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
             return []
         chosen = self.classifier_.predict_sets(self.embed(texts), coverage)
         return [self.classes_[row].tolist() for row in chosen]
+
+    def reject(self, risk: float = 0.05, confidence: float = 0.9) -> float:
+        """Return the least probability at which to answer, for `predict`.
+
+        At most the share `risk` of the answers is then wrong, with the probability
+        `confidence`; infinite where the texts of `calibrate` are too few to show it.
+        """
+        check_is_fitted(self)
+        return self.classifier_.reject(risk, confidence)
+
+    def unknown_p_value(self, X: Iterable[object]) -> NDArray[Any]:
+        """Return a p-value of each text belonging to one of the known classes.
+
+        Of texts like those of `calibrate` at most the share p has a value of p or less,
+        whatever their length.
+        """
+        check_is_fitted(self)
+        texts = as_texts(X)
+        if not texts:
+            return np.zeros(0)
+        return self.classifier_.unknown_p_value(self.embed(texts))
+
+    def triage(
+        self,
+        X: Iterable[object],
+        *,
+        top: int | None = None,
+        risk: float | None = None,
+        level: float = 0.05,
+    ) -> Triage:
+        """Return the texts that a person should look at, the most doubtful first.
+
+        Parameters
+        ----------
+        X : list or column of str
+            The texts.
+        top : int, optional
+            How many to return.
+        risk : float, optional
+            Return as many as it takes that at most this share of the rest is labelled
+            wrongly, with a probability of 90 %. Give one of the two.
+        level : float
+            Share of texts of known classes that may be called unknown.
+        """
+        check_is_fitted(self)
+        texts = as_texts(X)
+        return triage(self.classifier_, texts, top=top, risk=risk, level=level)
 
     def explain(self, X: Iterable[object]) -> list[Explanation]:
         """Return the words for and against each label; for the kind ``"hybrid"``."""

@@ -71,9 +71,10 @@ def predicted_columns(
     for name, column in zip(names, proba.T, strict=True):
         columns[f"probability[{name}]"] = np.ascontiguousarray(column)
     columns["entropy"] = entropies(log_proba)
-    if len(classifier.calibration):
+    if classifier.is_calibrated:
         chosen = classifier.predict_sets(documents, coverage)
         columns["prediction_set"] = ["|".join(names[row]) for row in chosen]
+        columns["unknown_p_value"] = classifier.unknown_p_value(documents)
     if documents.posterior is not None:
         columns["total_variance"] = documents.posterior.total_variance
     return columns

@@ -1,0 +1,119 @@
+"""Which documents a person should look at, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from docsigma.classifiers.counts_classifier import CountsClassifier
+
+
+@dataclass(frozen=True)
+class TriageRow:
+    """A document to look at.
+
+    Attributes
+    ----------
+    row : int
+        Its place among the documents, from 0.
+    text : str
+    predicted, second : object
+        The two most probable labels.
+    probability : float
+        Of the first.
+    p_value : float
+        Of belonging to a known class.
+    reason : str
+        "unknown", "says too little", or "torn between" the two labels.
+    """
+
+    row: int
+    text: str
+    predicted: Any
+    probability: float
+    second: Any
+    p_value: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Triage:
+    """Documents to look at, the most doubtful first, and what is left.
+
+    Attributes
+    ----------
+    rows : list of TriageRow
+    n_rest : int
+        Documents that nobody looks at.
+    expected_wrong : float
+        How many of those are labelled wrongly, by their probabilities.
+    """
+
+    rows: list[TriageRow]
+    n_rest: int
+    expected_wrong: float
+
+
+def triage(
+    classifier: CountsClassifier,
+    texts: Sequence[str],
+    *,
+    top: int | None = None,
+    risk: float | None = None,
+    level: float = 0.05,
+) -> Triage:
+    """Return the texts to look at: `top` of them, or as many as `risk` takes.
+
+    The least familiar ones come first: those whose words speak for several labels, and
+    those whose words speak for none.
+    """
+    if (top is None) == (risk is None):
+        raise InputError("give one of `top` and `risk`")
+    if top is not None and top < 1:
+        raise InputError(f"`top` must be at least 1, got {top}")
+    if not texts:
+        return Triage([], 0, 0.0)
+    documents = classifier.embed_texts(texts)
+    proba = classifier.predict_proba(documents)
+    p_values = classifier.unknown_p_value(documents)
+    familiarity = classifier._familiarity(documents)
+    order = np.argsort(familiarity, kind="stable")
+    best = proba.max(axis=1)
+    if top is None:
+        assert risk is not None
+        least = classifier.reject(risk)
+        order = order[(best < least)[order] | (p_values <= level)[order]]
+    chosen, names = order[:top], classifier.classes_
+    ranked = np.argsort(-proba[chosen], axis=1, kind="stable")
+    second = ranked[:, min(1, proba.shape[1] - 1)]
+    rows = [
+        TriageRow(
+            row=int(row),
+            text=texts[row],
+            predicted=names[ranked[place, 0]],
+            probability=float(best[row]),
+            second=names[second[place]],
+            p_value=float(p_values[row]),
+            reason=_reason(proba[row], p_values[row], documents.n_tokens[row], level),
+        )
+        for place, row in enumerate(chosen)
+    ]
+    rest = np.setdiff1d(np.arange(len(texts)), chosen)
+    return Triage(rows, len(rest), float((1 - best[rest]).sum()))
+
+
+def _reason(proba: Any, p_value: float, n_tokens: float, level: float) -> str:
+    """Return why a document is doubtful."""
+    if n_tokens == 0:
+        return "says too little"
+    if p_value <= level:
+        return "unknown"
+    # The two best labels have most of it, or the probability is spread over many.
+    first, second = np.sort(proba)[::-1][:2]
+    return "torn between" if first + second > 0.5 else "says too little"

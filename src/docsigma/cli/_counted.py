@@ -38,6 +38,8 @@ class CountedSource:
     ids: Callable[[Any], list[str]]
     labels: Callable[[Any], Sequence[str | None] | None]
     texts: Callable[[Any], list[str]] | None = None
+    # Rows of the file, as a spreadsheet counts them (if it has any).
+    numbers: Callable[[Any], list[int]] | None = None
     # The documents to work on; all by default.
     part: slice | None = None
 
@@ -51,6 +53,27 @@ class CountedSource:
         """Return counts of some documents, with those of pairs where texts are."""
         texts = None if self.texts is None else self.texts(rows)
         return classifier.with_pairs(self.counts[rows], texts)
+
+    def named(self, rows: Any) -> dict[str, Any]:
+        """Return the columns that name documents: their row in the file, and their id.
+
+        Without rows of a file, the id is all.
+        """
+        import numpy as np
+
+        found: dict[str, Any] = {}
+        if self.numbers is not None:
+            found["row"] = np.array(self.numbers(rows), dtype=np.int64)
+        return found | {"id": self.ids(rows)}
+
+    def shown(self, rows: Any) -> list[str]:
+        """Return the beginnings of some documents, or their ids without texts."""
+        from docsigma.cli._common import beginning
+
+        if self.texts is None:
+            return self.ids(rows)
+        names = zip(self.ids(rows), self.texts(rows), strict=True)
+        return [f"{beginning(text) or '(no text)'} ({name})" for name, text in names]
 
     @property
     def n_tokens(self) -> NDArray[np.int64]:
@@ -101,6 +124,7 @@ def counted_in_memory(model: CountModel, documents: Documents) -> CountedSource:
         lambda rows: _choose(ids, rows),
         lambda rows: None if labels is None else _choose(labels, rows),
         None if documents.texts is None else partial(_choose, documents.texts),
+        None if documents.rows is None else partial(_choose, documents.rows),
     )
 
 

@@ -19,7 +19,7 @@ from docsigma.cli.duplicates import duplicates
 from docsigma.cli.embed import embed
 from docsigma.cli.explore import explore
 from docsigma.cli.fit import fit
-from docsigma.cli.index import index
+from docsigma.cli.index import add, index
 from docsigma.cli.info import corpora, info
 from docsigma.cli.perplexity import perplexity
 from docsigma.cli.search import search
@@ -67,7 +67,7 @@ def _missing(name: str) -> Callable[[], None]:
 
 # Functions, or groups of them; other distributions add theirs by entry points.
 _WORK = (count, fit, embed, perplexity, topics, tune)
-_LOOKUP = (index, search, duplicates, cluster, serve, explore, drift)
+_LOOKUP = (index, add, search, duplicates, cluster, serve, explore, drift)
 _FUNCTIONS = (*_WORK, *_LOOKUP, info, corpora, demo, doctor)
 COMMANDS: dict[str, Any] = {command.__name__: command for command in _FUNCTIONS}
 COMMANDS["classifier"] = classifier

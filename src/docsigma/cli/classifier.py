@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,13 @@ import typer
 from docsigma.cli import _common
 from docsigma.cli._common import option
 from docsigma.cli._shard import Shard, ShardOption
-from docsigma.cli._tables import Blocks, TableFile, check_table, write_table
+from docsigma.cli._tables import (
+    Blocks,
+    TableFile,
+    check_table,
+    text_column,
+    write_table,
+)
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -27,6 +34,12 @@ app = typer.Typer(
 Coverage = Annotated[
     float, option("Share of documents whose prediction set has the right label.")
 ]
+PLOTS = (
+    "reliability.png",
+    "risk_coverage.png",
+    "confusion.png",
+    "cross_entropy_by_length.png",
+)
 ClassifierFolder = Annotated[
     Path, typer.Argument(metavar="CLF", help="Folder made by `classifier fit`.")
 ]
@@ -81,7 +94,7 @@ def fit(
     labels = list(source.labels(every) or [])
     learns = KINDS[kind].learns_from_unlabelled
     unlabelled = "are used as unlabelled" if learns else "are left out"
-    rows, _ = _common.labelled_rows(labels, len(counts), docs, unlabelled)
+    rows, _ = _common.labelled_rows(labels, len(counts), docs, reader, unlabelled)
     pairs = None
     if source.texts is not None and KINDS[kind].takes == "documents":
         texts, words = source.texts(every), known_words(smm)
@@ -106,13 +119,18 @@ def fit(
 
 
 @app.command()
-@_common.with_options("label_column", label_column=None)
+@_common.with_options()
 def predict(
     clf: ClassifierFolder,
     docs: _common.DocumentsArgument,
     out: TableFile,
     *,
     coverage: Coverage = 0.9,
+    probabilities: Annotated[
+        bool,
+        typer.Option("--probabilities", help="Add the probability of each class."),
+    ] = False,
+    no_text: _common.NoText = False,
     reader: _common.DocumentOptions,
     shard: ShardOption = None,
     force: _common.Force = False,
@@ -120,10 +138,13 @@ def predict(
 ) -> None:
     """Write the label of each document, with its uncertainty.
 
-    A row holds id, predicted (also as label), probability[CLASS] for each class,
-    entropy (nats: high where the label may be wrong), prediction_set (labels separated
-    by |, if the classifier is calibrated), total_variance (unless the model gives
-    points), n_tokens and n_unknown.
+    A row holds row (in the file, as a spreadsheet counts), id, predicted, probability,
+    second, second_probability, entropy (nats: high where the label may be wrong), text,
+    label (the document's own, if known), prediction_set (labels separated by |, if the
+    classifier is calibrated), total_variance (unless the model gives points), n_tokens
+    and n_unknown. With --probabilities, probability[CLASS] for each class.
+
+    Example: docsigma classifier predict topics tickets.csv --out labels.csv
     """
     import numpy as np
 
@@ -146,12 +167,19 @@ def predict(
         for rows in source.blocks():
             counts = source.counts_for(classifier, rows)
             found = predicted_columns(classifier, counts, coverage)
-            proba = [v for k, v in found.items() if k.startswith("probability[")]
-            tops.append(np.max(proba, axis=0))
-            columns: dict[str, Any] = {"id": source.ids(rows), **found}
+            tops.append(found["probability"])
+            every = found.pop("probabilities")
+            columns = source.named(rows)
+            first = ("predicted", "probability", "second", "second_probability")
+            columns |= {name: found.pop(name) for name in (*first, "entropy")}
+            columns |= text_column(out, source, rows, no_text)
+            labels = source.labels(rows)
+            if labels is not None:
+                columns["label"] = list(labels)
+            columns |= found
             columns["n_tokens"] = n_tokens[rows].astype(np.int64)
             columns["n_unknown"] = source.n_unknown[rows]
-            yield columns, {}
+            yield columns | (every if probabilities else {}), {}
 
     write_table(out, blocks())
     top = np.concatenate(tops)
@@ -181,17 +209,23 @@ def evaluate(
     *,
     coverage: Coverage = 0.9,
     reader: _common.DocumentOptions,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite the plots, if they exist.")
+    ] = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Evaluate a classifier on labelled documents.
 
     Documents without a label, or of a class not seen in training, are left out.
+
+    Example: docsigma classifier evaluate topics tickets.csv --plots plots
     """
     import numpy as np
 
     from docsigma.classifiers.counts_classifier import CountsClassifier
     from docsigma.metrics import (
         accuracy_at_coverage,
+        confused_pairs,
         entropies,
         error_detection_area,
         expected_calibration_error,
@@ -202,6 +236,8 @@ def evaluate(
 
     if not 0 < coverage < 1:
         raise InputError(f"--coverage must be between 0 and 1, got {coverage:g}")
+    if plots is not None:
+        _check_plots(plots, force)
     classifier = CountsClassifier.load(clf)
     known = _KnownDocuments(classifier, reader, docs)
     labels, classes = known.labels, classifier.classes_
@@ -220,6 +256,7 @@ def evaluate(
         "accuracy_most_certain_half": 100
         * accuracy_at_coverage(proba, labels, 0.5, classes=classes),
         **scores_by_class(proba, labels, classes=classes),
+        "confused_pairs": confused_pairs(proba, labels, classes=classes),
         "error_detection": error_detection_area(entropies(log_proba), ~right),
         "n_documents": len(labels),
         "n_unlabelled": known.n_unlabelled,
@@ -258,17 +295,78 @@ def evaluate(
     if as_json:
         return
     by_class = _common.table(
-        "By class", "class", ">documents", ">precision", ">recall", ">F1"
+        "By class, the worst F1 first",
+        *("class", ">documents", ">precision", ">recall", ">F1"),
     )
-    for name, scores in report["per_class"].items():
+    ordered = sorted(report["per_class"].items(), key=lambda item: item[1]["f1"])
+    for name, scores in ordered:
         shares = [f"{scores[k]:.1f} %" for k in ("precision", "recall", "f1")]
         by_class.add_row(name, str(scores["n_documents"]), *shares)
     _common.show(by_class)
+    if report["confused_pairs"]:
+        pairs = _common.table(
+            "Most confused", "class", "predicted", ">documents", ">of the class"
+        )
+        for pair in report["confused_pairs"]:
+            share = f"{pair['per_cent']:.1f} %"
+            names = pair["label"], pair["predicted"]
+            pairs.add_row(*names, str(pair["n_documents"]), share)
+        _common.show(pairs)
+    if plots is not None:
+        _common.show(f"plots in {plots}: {', '.join(PLOTS)}")
     if known.unseen:
         _common.show(
             f"left out: {known.n_unseen} documents of {len(known.unseen)} classes "
             f"not seen in training ({', '.join(known.unseen[:5])})"
         )
+
+
+@app.command()
+@_common.with_options()
+def explain(
+    clf: ClassifierFolder,
+    docs: _common.DocumentsArgument,
+    *,
+    documents: Annotated[int, option("Explain only so many, the first.")] = 5,
+    words: Annotated[int, option("Words per document.")] = 8,
+    reader: _common.DocumentOptions,
+    as_json: _common.JsonFlag = False,
+) -> None:
+    """Show which words spoke for and against the label of each document.
+
+    Amounts are in nats, in favour of the label against the second best. Only the
+    hybrid explains itself.
+
+    Example: docsigma classifier explain topics tickets.csv
+    """
+    from docsigma.text import TopicClassifier
+
+    _common.check_positive("--documents", documents)
+    _common.check_positive("--words", words)
+    topics = TopicClassifier.load(clf)
+    source = reader.count(docs, topics.classifier_.model_, lambda _: slice(documents))
+    if source.texts is None:
+        raise InputError(f"{docs} has counts, and only texts can be explained")
+    rows = source.rows
+    found = topics.explain(source.texts(rows))
+    if as_json:
+        names = source.ids(rows)
+        pairs = zip(names, found, strict=True)
+        _common.print_json([{"id": name, **asdict(one)} for name, one in pairs])
+        return
+    for shown, one in zip(source.shown(rows), found, strict=True):
+        _common.show(
+            shown, f"  {one.label} rather than {one.against}: {one.log_odds:+.2f} nats"
+        )
+        lines = _common.table("", "what", ">nats")
+        for word, amount in one.words[:words]:
+            lines.add_row(str(word), f"{amount:+.2f}")
+        if rest := one.words[words:]:
+            amount = sum(amount for _, amount in rest)
+            lines.add_row(f"({len(rest)} other words)", f"{amount:+.2f}")
+        lines.add_row("(its embedding)", f"{one.embedding:+.2f}")
+        lines.add_row("(the same for all documents)", f"{one.intercept:+.2f}")
+        _common.show(lines)
 
 
 class _KnownDocuments:
@@ -283,7 +381,7 @@ class _KnownDocuments:
         self.source = reader.count(docs, classifier.model_)
         n_documents = len(self.source.counts)
         found = self.source.labels(slice(None))
-        rows, labels = _common.labelled_rows(found, n_documents, docs)
+        rows, labels = _common.labelled_rows(found, n_documents, docs, reader)
         known = np.isin(labels, classifier.classes_)
         if not known.any():
             raise InputError(
@@ -321,15 +419,25 @@ def _plots(
     from docsigma.metrics import plots
 
     _common.make_folder(folder)
-    proba, name, labels = np.exp(log_proba), classifier.kind.upper(), known.labels
+    proba, name, labels = np.exp(log_proba), classifier.kind, known.labels
     n_tokens = known.source.counts.n_tokens[known.rows]
     of: Any = {"classes": classifier.classes_}
-    figures = {
-        "reliability.png": plots.plot_reliability(proba, labels, **of),
-        "risk_coverage.png": plots.plot_risk_coverage({name: proba}, labels, **of),
-        "confusion.png": plots.plot_confusion_matrix(proba, labels, **of),
-        "cross_entropy_by_length.png": plots.plot_cross_entropy_by_length(
-            {name: log_proba}, labels, n_tokens, **of
-        ),
-    }
-    return plots.save_figures(figures, folder)
+    figures = (
+        plots.plot_reliability(proba, labels, **of),
+        plots.plot_risk_coverage({name: proba}, labels, **of),
+        plots.plot_confusion_matrix(proba, labels, **of),
+        plots.plot_cross_entropy_by_length({name: log_proba}, labels, n_tokens, **of),
+    )
+    return plots.save_figures(dict(zip(PLOTS, figures, strict=True)), folder)
+
+
+def _check_plots(folder: Path, force: bool) -> None:
+    """Refuse to overwrite plots without `force`."""
+    existing = [name for name in PLOTS if (folder / name).exists()]
+    if existing and not force:
+        raise InputError(
+            f"--plots {folder} has {existing[0]} already: overwrite the plots with "
+            "--force, or choose another folder"
+        )
+    if not folder.exists():
+        _common.check_writable(folder, folder=True)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from docsigma._array_checks import Floats
+from docsigma._files import harmless_cell
 from docsigma.exceptions import InputError
 from docsigma.explore.drift import compare_batches
 from docsigma.explore.labels import Labels
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
     from docsigma.search import DocumentIndex
-
-# Cells that begin so are formulas to spreadsheets.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Workspace:
@@ -284,7 +282,7 @@ class Workspace:
                 best = int(p.proba[row].argmax())
                 numbers = (p.proba[row, best], p.entropy[row])
                 line += [p.classes[best], *(f"{value:.4f}" for value in numbers)]
-            writer.writerow([_harmless(value) for value in line])
+            writer.writerow([harmless_cell(value) for value in line])
         return out.getvalue()
 
     def _nearest(
@@ -306,14 +304,3 @@ def _share_in_front(
     square = np.square(away).sum(axis=2)
     limit = np.partition(square, n - 1, axis=1)[:, n - 1 : n]
     return np.asarray((square <= limit).mean(axis=0))
-
-
-def _harmless(value: object) -> object:
-    """Return a cell that no spreadsheet reads as a formula; numbers stay."""
-    if not isinstance(value, str) or not value.startswith(FORMULA):
-        return value
-    try:
-        float(value)
-    except ValueError:
-        return f"'{value}"
-    return value

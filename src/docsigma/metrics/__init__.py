@@ -10,6 +10,7 @@ from docsigma.metrics.calibration import (
 from docsigma.metrics.classification import (
     accuracy,
     brier_score,
+    confused_pairs,
     cross_entropy,
     scores_by_class,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "accuracy",
     "accuracy_at_coverage",
     "brier_score",
+    "confused_pairs",
     "cross_entropy",
     "entropies",
     "error_detection_area",

@@ -92,7 +92,7 @@ class Engine:
         return _rows({name: values.tolist() for name, values in columns.items()})
 
     def classify_now(self, texts: list[str]) -> list[dict[str, Any]]:
-        """Return the label, probabilities and entropy of each text."""
+        """Return the two best labels, probabilities and entropy of each text."""
         assert self.classifier is not None
         counted = self.classifier.count(texts)
         documents = self.classifier.embed(counted.counts)
@@ -100,9 +100,13 @@ class Engine:
         proba = np.exp(log_proba)
         names = [str(name) for name in self.classifier.classes_]
         rows = proba.tolist()
+        order = np.argsort(-proba, axis=1, kind="stable")[:, :2]
+        best, second = np.take_along_axis(proba, order, axis=1).T
         columns: dict[str, list[Any]] = {
-            "label": [names[best] for best in proba.argmax(axis=1)],
-            "probability": proba.max(axis=1).tolist(),
+            "label": [names[row] for row in order[:, 0]],
+            "probability": best.tolist(),
+            "second": [names[row] for row in order[:, 1]],
+            "second_probability": second.tolist(),
             "probabilities": [dict(zip(names, row, strict=True)) for row in rows],
             "entropy": entropies(log_proba).tolist(),
             "n_tokens": counted.n_tokens.tolist(),

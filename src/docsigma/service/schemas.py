@@ -48,6 +48,8 @@ class Classification(BaseModel):
 
     label: str
     probability: float
+    second: str = Field(description="The label that is second best.")
+    second_probability: float
     probabilities: dict[str, float]
     entropy: float
     n_tokens: int

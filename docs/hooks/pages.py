@@ -11,7 +11,7 @@ _IMAGE = re.compile(r'<img\b[^>]*\bsrc="([^"]+)"[^>]*>')
 _CONSOLE = re.compile(
     r'<div class="highlight">(<pre>(?:(?!</pre>).)*</pre>)', re.DOTALL
 )
-_OUTPUT = re.compile(r'<span class="g[ot]">.*?</span>', re.DOTALL)
+_OUTPUT = re.compile(r'<span class="g(?:o|t)">.*?</span>', re.DOTALL)
 _PROMPT = '<span class="gp">$ </span>'
 # Of a page of the reference, relative to a page that says how something is done.
 _RANK = {"api/": 0.05, "architecture": 0.3, "extending": 0.3, "cli": 0.7}

@@ -130,6 +130,15 @@ def test_cells_that_spreadsheets_would_run_are_quoted(workspace):
     assert [rows[0]["label"], rows[1]["label"]] == ["'=1+1", "-7"]
 
 
+def test_the_table_has_rows_and_texts(make_workspace):
+    workspace = make_workspace(numbers=range(2, 308))
+    rows = list(csv.DictReader(io.StringIO(workspace.predictions_csv())))
+    assert [row["row"] for row in rows[:3]] == ["2", "3", "4"]
+    assert rows[50]["text"] == workspace.texts[50]
+    assert workspace.document(4)["number"] == 6
+    assert "text" not in workspace.predictions_csv(with_text=False).split("\n")[0]
+
+
 def test_search_finds_the_topic_and_says_how_sure(workspace):
     found = workspace.search("rain and snow and hail", n=10)
     texts = " ".join(workspace.texts[match["row"]] for match in found)

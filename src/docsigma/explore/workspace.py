@@ -60,6 +60,8 @@ class Workspace:
         Searches; by default documents are ranked by the distance of their Gaussians.
     labels_file : Path, default=None
         File that keeps the labels.
+    numbers : sequence of int, default=None
+        Rows of the documents in their file, as a spreadsheet counts them.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Workspace:
         classifier: CountsClassifier | None = None,
         index: DocumentIndex | None = None,
         labels_file: Path | None = None,
+        numbers: Sequence[int] | None = None,
         title: str = "documents",
     ) -> None:
         self.words = known_words(model)
@@ -83,6 +86,7 @@ class Workspace:
             raise InputError(f"{title} has no documents to show")
         self.model, self.posterior, self.title = model, posterior, title
         self.ids, self.texts, self.index = ids, texts, index
+        self.numbers = numbers
         self.n_topics, self.n_old = n_topics, n_old
         self._n_unknown = n_unknown
         self.labels = Labels(ids, given, labels_file)
@@ -201,6 +205,7 @@ class Workspace:
             **self.rows([row])[0],
             "pieces": mark_words(self.words, shown),
             "left_out": len(text) - len(shown),
+            "number": None if self.numbers is None else self.numbers[row],
             "n_tokens": None if tokens is None else float(tokens[row]),
             "certainty": float(self.certainty[row]),
             "oddness": float(self.oddness[row]),
@@ -267,22 +272,29 @@ class Workspace:
     def _new_rows(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         return self.rows([row + self.n_old for row in rows])
 
-    def predictions_csv(self) -> str:
-        """Return labels and predictions of all documents as a table."""
+    def predictions_csv(self, with_text: bool = True) -> str:
+        """Return labels, predictions and texts of all documents as a table."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        head = ["id", "label", "topic", "certainty", "oddness"]
         p = self.predictions
-        more = [] if p is None else ["predicted", "probability", "entropy"]
-        writer.writerow([*head, *more])
         for row, name in enumerate(self.ids):
-            values = [f"{self.certainty[row]:.4f}", f"{self.oddness[row]:.4f}"]
-            line = [name, self.labels.of.get(row, ""), int(self.topic[row]), *values]
+            line: dict[str, object] = {}
+            if self.numbers is not None:
+                line["row"] = self.numbers[row]
+            line |= {"id": name, "label": self.labels.of.get(row, "")}
             if p is not None:
                 best = int(p.proba[row].argmax())
-                numbers = (p.proba[row, best], p.entropy[row])
-                line += [p.classes[best], *(f"{value:.4f}" for value in numbers)]
-            writer.writerow([harmless_cell(value) for value in line])
+                line["predicted"] = p.classes[best]
+                line["probability"] = f"{p.proba[row, best]:.4f}"
+                line["entropy"] = f"{p.entropy[row]:.4f}"
+            if with_text:
+                line["text"] = self.texts[row]
+            line["topic"] = int(self.topic[row])
+            line["certainty"] = f"{self.certainty[row]:.4f}"
+            line["oddness"] = f"{self.oddness[row]:.4f}"
+            if row == 0:
+                writer.writerow(line)
+            writer.writerow([harmless_cell(value) for value in line.values()])
         return out.getvalue()
 
     def _nearest(

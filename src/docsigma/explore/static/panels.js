@@ -124,6 +124,7 @@
       h("div", { class: "text", tabindex: "0" }, marked(found.pieces),
         found.left_out ? h("p", { class: "faint" }, `${found.left_out} characters more`) : null),
       h("dl", {},
+        found.number ? [h("dt", {}, "row"), h("dd", {}, `${found.number} of its file`)] : [],
         h("dt", {}, "place"), h("dd", { id: "certainty" }, certainty(app, found)),
         h("dt", {}, "odder than"), h("dd", {}, `${Math.floor(100 * found.oddness)} % of the documents`),
         h("dt", {}, "known words"), h("dd", {}, String(found.n_tokens ?? "?")),

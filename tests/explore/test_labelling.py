@@ -242,3 +242,25 @@ def test_on_a_telephone_the_text_has_room(browser, workspace):
         style = "getComputedStyle(document.querySelector('.text')).maxHeight"
         assert page.evaluate(style) == "none"
         context.close()
+
+
+def test_neighbours_lie_together_without_ellipses(page, workspace):
+    pytest.importorskip("openTSNE")
+    before = page.evaluate("DS.map.points.x.slice(0, 3).join()")
+    page.select_option("#layout", "neighbours")
+    until(page, "!DS.map.exact")
+    x, y = page.evaluate("[[...DS.map.points.x], [...DS.map.points.y]]")
+    places = np.column_stack([x, y])
+    # Of two documents, the nearer one on the plane is nearly always of the same topic.
+    apart = np.square(places[:, None] - places).sum(axis=2)
+    np.fill_diagonal(apart, np.inf)
+    truth = np.arange(len(places)) % 3
+    assert (truth[apart.argmin(axis=1)] == truth).mean() > 0.8
+    assert "mean nothing" in page.inner_text("#hint")
+    assert page.evaluate("DS.map.names.length") == 3
+    select(page, [40])
+    page.wait_for_timeout(100)
+    assert page.evaluate("DS.map.over_dots") == {"ellipses": 0, "outlines": 1}
+    page.select_option("#layout", "exact")
+    until(page, "DS.map.exact")
+    assert page.evaluate("DS.map.points.x.slice(0, 3).join()") == before

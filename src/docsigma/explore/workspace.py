@@ -19,7 +19,7 @@ from docsigma.explore.drift import compare_batches
 from docsigma.explore.labels import Labels
 from docsigma.explore.packing import pack, to_bytes
 from docsigma.explore.predictions import Predictions, fit_few_labels
-from docsigma.explore.projection import Projection
+from docsigma.explore.projection import Projection, arrange_by_neighbours
 from docsigma.explore.proposals import propose
 from docsigma.explore.words import mark_words
 from docsigma.groups.by_means import group_numbers
@@ -159,6 +159,13 @@ class Workspace:
         arrays["certainty"] = to_bytes(self.certainty)
         arrays["odd"] = to_bytes(self.oddness)
         return pack(arrays)
+
+    @cached_property
+    def neighbour_map(self) -> bytes:
+        """Places of documents by their neighbours, computed when first asked for."""
+        means = np.asarray(self.posterior.mean, dtype=np.float64)
+        x, y = arrange_by_neighbours(means).astype(np.float32).T
+        return pack({"x": x, "y": y})
 
     def state(self) -> bytes:
         """Return the current labels and predictions of all documents."""

@@ -5,7 +5,7 @@
   const $ = (id) => document.getElementById(id);
   const app = (DS.app = {
     source: DS.source(), selected: [], excerpts: [], shown: null, results: null, query: "",
-    colour: "topic", show: "opacity", highlight: null, tab: "Topics",
+    colour: "topic", show: "opacity", layout: "exact", highlight: null, tab: "Topics",
   });
 
   // A message at the top of the page, where the eye is; it goes by itself, errors do not.
@@ -15,7 +15,7 @@
     $("status").classList.toggle("error", kind === "error");
     $("status").replaceChildren(text, kind === "undo" ? DS.h("button", { type: "button",
       onclick: () => app.safely(() => app.undo.undo()) }, "Undo") : "");
-    if (kind !== "error") fading = setTimeout(() => { $("status").textContent = ""; }, 6000);
+    if (kind !== "error" && kind !== "wait") fading = setTimeout(() => { $("status").textContent = ""; }, 6000);
   };
   app.safely = async (action) => {
     try {
@@ -30,6 +30,8 @@
   const HINT = matchMedia("(pointer: coarse)").matches
     ? "Drag to move, pinch to zoom, tap a dot to read it; Lasso selects many."
     : "Drag to move, scroll to zoom, click a dot to read it, hold Shift and draw to select many.";
+  app.hint = () => (app.layout === "exact" ? HINT
+    : "Neighbours lie together here; other distances and directions mean nothing.");
   const kept = new URLSearchParams(location.hash.slice(1));
   const stored = () => { try { return localStorage.getItem("docsigma-theme"); } catch { return null; } };
   const wished = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
@@ -70,6 +72,7 @@
       odd: [(i) => ramp(odd[i]), () => false],
     };
     const [colour, faded, number] = kinds[app.colour];
+    app.map.names = app.names();
     app.map.paint(colour, app.show, faded, number);
     DS.showLegend(app, $("legend"));
   };
@@ -149,6 +152,33 @@
     app.repaint();
     await app.select([], { tab: null });
   };
+  // Labels, or else topics, in the middle of their documents, the largest first.
+  app.names = () => {
+    if (app.layout === "exact") return [];
+    const { x, y } = app.neighbours;
+    const byLabel = app.colour === "label" && app.state.names.length > 0;
+    const texts = byLabel ? app.state.names : app.about.topics.map((topic) => topic.words.slice(0, 2).join(", "));
+    const rows = texts.map(() => []);
+    (byLabel ? app.codes() : app.points.topic).forEach((code, row) => { if (code >= 0) rows[code].push(row); });
+    const middle = (values, inside) => inside.map((row) => values[row]).sort((a, b) => a - b)[inside.length >> 1];
+    return texts.map((text, code) => ({ text, inside: rows[code] }))
+      .filter(({ inside }) => inside.length).sort((a, b) => b.inside.length - a.inside.length)
+      .map(({ text, inside }) => ({ text, x: middle(x, inside), y: middle(y, inside) }));
+  };
+
+  // A map on which neighbours lie together, with the topics' names where they are.
+  app.arrange = async (layout) => {
+    if (layout === "neighbours" && !app.neighbours) {
+      app.say("Arranging by neighbours: seconds for thousands of documents, minutes for a hundred thousand …", "wait");
+      app.neighbours = await app.source.neighbours();
+      app.say("");
+    }
+    app.layout = layout;
+    const exact = layout === "exact";
+    app.map.arrange(exact ? app.points : app.neighbours, exact);
+    app.map.names = app.names();
+    $("hint").textContent = app.hint();
+  };
   app.saveCsv = async () => DS.download("predictions.csv", await app.source.csv(), "text/csv");
 
   function listen() {
@@ -162,7 +192,7 @@
       choose: (rows) => app.safely(() => app.select(rows)),
       point: (row) => {
         app.map.point(row);
-        $("hint").textContent = row < 0 ? HINT : app.about.topics[app.points.topic[row]].words.slice(0, 6).join(", ");
+        $("hint").textContent = row < 0 ? app.hint() : app.about.topics[app.points.topic[row]].words.slice(0, 6).join(", ");
       },
     });
     const lasso = (on) => $("lasso").setAttribute("aria-pressed", String(tool.toggle(on)));
@@ -180,6 +210,13 @@
     $("theme").addEventListener("click", theme);
     $("colour").addEventListener("change", (event) => { app.paintBy(event.target.value); app.render(); });
     $("show").addEventListener("change", (event) => { app.show = event.target.value; app.repaint(); app.keep(); });
+    $("layout").addEventListener("change", (event) => app.safely(async () => {
+      try {
+        await app.arrange(event.target.value);
+      } finally {
+        $("layout").value = app.layout;
+      }
+    }));
     $("batch").addEventListener("change", (event) => { app.map.batch = event.target.value; app.map.home(); });
     $("search").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -259,6 +296,7 @@
     document.title = `${app.about.title} · docsigma`;
     $("title").textContent = `${app.about.title}: ${n} documents`;
     if (!app.about.can_learn) $("query").placeholder = "Search words ( / )";
+    $("layout-choice").hidden = !app.about.can_learn;
     $("batch-choice").hidden = !app.about.n_old;
     app.map = DS.map = new DS.Map($("map"), app.points);
     app.map.n_old = app.about.n_old;
@@ -272,7 +310,7 @@
     app.learning.refresh();
     app.render();
     app.say("");
-    $("hint").textContent = HINT;
+    $("hint").textContent = app.hint();
     requestAnimationFrame(() => requestAnimationFrame(() => {
       DS.ready = performance.now();
       document.documentElement.dataset.ready = "";

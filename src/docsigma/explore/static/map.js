@@ -31,6 +31,9 @@
       // The certain ones come last, and lie on top.
       this.order = Uint32Array.from({ length: this.n }, (_, i) => i)
         .sort((a, b) => points.certainty[a] - points.certainty[b]);
+      this.exact = true;
+      // Words at places of the map.
+      this.names = [];
       this.selected = [];
       this.found = [];
       this.hover = -1;
@@ -44,6 +47,14 @@
       this.bounds = DS.Map.bounds(points);
       new ResizeObserver(() => this.resize()).observe(canvas);
       this.resize();
+    }
+
+    // Other places for the same documents; without exact ones no ellipse is drawn.
+    arrange({ x, y }, exact) {
+      this.points = { ...this.points, x, y };
+      this.exact = exact;
+      this.bounds = DS.Map.bounds(this.points);
+      this.home();
     }
 
     // The middle 99.8 % in either direction, so that one far document shrinks nothing.
@@ -258,20 +269,49 @@
       for (const row of new Set(one)) {
         if (row < 0 || !this.shown(row, pane.only)) continue;
         const [px, py] = this.screen(row, pane);
+        context.beginPath();
+        context.arc(px, py, radius, 0, 2 * Math.PI);
+        context.stroke();
+        if (!this.exact) {
+          this.over_dots.outlines += 1;
+          continue;
+        }
         const { a, b, angle } = this.ellipse(row);
         const scale = NINETY * this.view.scale;
         context.beginPath();
         context.ellipse(px, py, a * scale, b * scale, -angle, 0, 2 * Math.PI);
         context.stroke();
-        context.beginPath();
-        context.arc(px, py, radius, 0, 2 * Math.PI);
-        context.stroke();
         this.over_dots.ellipses += 1;
       }
+      this.write(pane);
       context.restore();
       if (pane.left > 0) {
         context.fillStyle = dark ? "#38404d" : "#d5d9e0";
         context.fillRect(pane.left, 0, this.ratio, this.height);
+      }
+    }
+
+    // Names, each with a halo of the ground's colour; one that would cover another waits
+    // until the map is larger.
+    write({ left, width }) {
+      const { context } = this;
+      const { x: cx, y: cy, scale } = this.view;
+      context.font = `600 ${12 * this.ratio}px sans-serif`;
+      context.textAlign = "center";
+      context.lineJoin = "round";
+      context.lineWidth = 4 * this.ratio;
+      context.fillStyle = DS.colours.theme() === "dark" ? "#ffffff" : "#000000";
+      context.strokeStyle = DS.colours.css(DS.colours.ground());
+      const written = [];
+      for (const { x, y, text } of this.names) {
+        const [px, py] = [(x - cx) * scale + left + width / 2, this.height / 2 - (y - cy) * scale];
+        const half = context.measureText(text).width / 2 + 3 * this.ratio;
+        const covers = (other) => Math.abs(other.py - py) < 16 * this.ratio
+          && Math.abs(other.px - px) < other.half + half;
+        if (written.some(covers)) continue;
+        written.push({ px, py, half });
+        context.strokeText(text, px, py);
+        context.fillText(text, px, py);
       }
     }
 

@@ -3,7 +3,8 @@
   "use strict";
   const DS = (window.DS = window.DS || {});
   const { h } = DS;
-  const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)} %`;
+  // The space does not break.
+  const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)}\u00a0%`;
   // As a length of CSS, which takes no space.
   const width = (share) => `${(100 * share).toFixed(1)}%`;
   const { swatch } = DS;

@@ -43,6 +43,9 @@ def option(text: str, default: str | None = None) -> Any:
 
 
 ModelFolder = Annotated[Path, typer.Argument(help="Model folder, made by `fit`.")]
+ClassifierFolder = Annotated[
+    Path, typer.Argument(metavar="CLF", help="Folder made by `classifier fit`.")
+]
 DocumentsArgument = Annotated[
     str, typer.Argument(metavar="DOCS", help="Name of a corpus, or a file or folder.")
 ]

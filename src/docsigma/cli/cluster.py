@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from docsigma.cli import _common
 from docsigma.cli._tables import TableFile, check_table, text_column, write_table
-from docsigma.cli.classifier import ClassifierFolder
 
 
 @_common.with_options()
 def cluster(
-    clf: ClassifierFolder,
+    clf: _common.ClassifierFolder,
     docs: _common.DocumentsArgument,
     out: TableFile,
     *,

@@ -108,3 +108,24 @@ def test_an_index_is_described_and_grows(model, tmp_path, capsys):
     counts = tmp_path / "counts"
     succeed(capsys, "count", tmp_path / "docs.jsonl", "--out", counts)
     assert json.loads(succeed(capsys, "info", counts, "--json"))["kind"] == "counts"
+
+
+def test_drift_shows_the_texts_that_nothing_explains(tmp_path, capsys):
+    words = {"a": "cats dogs mice birds", "b": "stocks bonds loans funds"}
+    strange = "bread butter cheese wine"
+
+    def rows(names, n):
+        for row in range(n):
+            text = " ".join([names[row % len(names)]] * (10 + row % 5))
+            yield json.dumps({"id": f"d{row}", "text": text}) + "\n"
+
+    old, new, every = (tmp_path / f"{name}.jsonl" for name in ("old", "new", "all"))
+    old.write_text("".join(rows(list(words.values()), 80)))
+    new.write_text("".join(rows([*words.values(), strange], 60)))
+    every.write_text(old.read_text() + new.read_text())
+    model = tmp_path / "model"
+    succeed(capsys, "fit", every, "--out", model, "--components", 3, "--quiet")
+    said = succeed(capsys, "drift", model, old, new, "--topics", 2)
+    shown = said[said.index("Furthest from all topics:") :].splitlines()[1:6]
+    assert all("bread butter cheese" in line for line in shown)
+    assert all("(d" in line for line in shown)

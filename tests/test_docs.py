@@ -178,6 +178,70 @@ def test_search_works_from_a_file(site: Path, browser) -> None:
     assert page.locator(".md-search-result__item").count() > 2
 
 
+def test_search_leads_with_pages_not_classes(site: Path, browser) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    for words, first in (("classify", "tasks/classify"), ("search", "search")):
+        page.goto((site / "index.html").as_uri())
+        page.click(".md-search__input")
+        page.keyboard.type(words, delay=50)
+        page.wait_for_selector(".md-search-result__item", timeout=30_000)
+        page.wait_for_timeout(500)
+        found = page.eval_on_selector_all(
+            ".md-search-result__item > a", "links => links.map((link) => link.href)"
+        )
+        assert found[0].split("?")[0] == (site / f"{first}.html").as_uri()
+        # Any class comes after three pages.
+        assert not any("/api/" in address for address in found[:3])
+    page.close()
+
+
+def test_the_copy_button_takes_commands_alone(site: Path, browser) -> None:
+    page = browser.new_page()
+    page.goto((site / "quickstart.html").as_uri())
+    page.evaluate(
+        """() => { navigator.clipboard.writeText = async (text) => {
+          window.copied = text; };
+          document.execCommand = () => {
+            window.copied = document.activeElement.value || getSelection().toString();
+            return true; }; }"""
+    )
+    page.locator(".highlight[data-copy] button").first.click(force=True)
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.copied").splitlines() == [
+        "docsigma fit tickets.csv --out model --components 2 \\",
+        "    --l1 0.1 --learning-rate 0.05 --max-iter 200",
+        "docsigma embed model tickets.csv --out tickets.jsonl",
+        "docsigma topics model --words 4",
+    ]
+    page.close()
+
+
+def test_figures_open_large_and_tables_scroll_on_a_telephone(
+    site: Path, browser
+) -> None:
+    page = browser.new_page(viewport={"width": 400, "height": 900})
+    for name in ("index", "explore", "search", "topic-id", "cli"):
+        page.goto((site / f"{name}.html").as_uri())
+        seen = page.evaluate(
+            """() => ({
+              figures: [...document.querySelectorAll("article img")]
+                .filter((image) => !image.closest("a")).length,
+              cut: [...document.querySelectorAll("article table")].filter((table) =>
+                table.getBoundingClientRect().width > innerWidth
+                && !table.closest(".md-typeset__scrollwrap")).length})"""
+        )
+        assert seen == {"figures": 0, "cut": 0}, name
+    page.close()
+
+
+def test_all_tasks_are_where_to_go() -> None:
+    home = (DOCS / "index.md").read_text("utf-8")
+    listed = (ROOT / "mkdocs.yml").read_text("utf-8")
+    tasks = listed.split("- Tasks:")[1].split("- Notebooks:")[0]
+    for page in re.findall(r": ([\w/-]+\.md)", tasks):
+        assert f"({page})" in home, page
+
+
 def test_links_of_files_outside_the_site_lead_somewhere() -> None:
     for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         text = (ROOT / name).read_text("utf-8")

@@ -14,11 +14,30 @@ from typing import Any
 from docsigma.exceptions import InputError
 
 CONFIG = "config.json"
+# Cells that begin so are formulas to spreadsheets.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 SCHEMA_VERSION = 1
 
 
 def _why(error: OSError) -> str:
     return error.strerror or str(error)
+
+
+def harmless_cell(value: Any) -> Any:
+    """Return a cell of a .csv that no spreadsheet reads as a formula; numbers stay.
+
+    Examples
+    --------
+    >>> harmless_cell("=1+1"), harmless_cell("-3"), harmless_cell("sun")
+    ("'=1+1", '-3', 'sun')
+    """
+    if not isinstance(value, str) or not value.startswith(FORMULA):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return f"'{value}"
+    return value
 
 
 def sync(path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -71,19 +73,22 @@ def test_fit_evaluate_predict_one_after_the_other(folder, tmp_path, capsys, kind
 
     out = tmp_path / "labels.jsonl"
     arguments = ("classifier", "predict", clf, folder / "test.jsonl", "--out", out)
-    succeed(capsys, *arguments)
+    succeed(capsys, *arguments, "--probabilities")
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(rows) == 30
     names = [f"probability[{name}]" for name in sorted(TOPICS)]
     for row in rows:
         total = sum(row[name] for name in names)
         assert total == pytest.approx(1.0)
-        assert row["label"] == max(TOPICS, key=lambda n: row[f"probability[{n}]"])
-        assert row["predicted"] == row["label"]
+        order = sorted(TOPICS, key=lambda n: -row[f"probability[{n}]"])
+        assert [row["predicted"], row["second"]] == order[:2]
+        assert row["probability"] == row[f"probability[{order[0]}]"]
+        assert row["second_probability"] == row[f"probability[{order[1]}]"]
+        assert row["label"] == row["id"].rstrip("0123456789")
         assert not {"prediction_set", "unknown_p_value"} & set(row)
         assert row["total_variance"] > 0
         assert row["entropy"] >= 0
-    right = np.mean([row["id"].startswith(row["label"]) for row in rows])
+    right = np.mean([row["label"] == row["predicted"] for row in rows])
     assert 100 * right == pytest.approx(report["accuracy"])
 
 
@@ -97,7 +102,7 @@ def test_fit_and_predict_give_what_the_library_gives(folder, tmp_path, capsys, k
     fit = ("classifier", "fit", folder / "model", write(tmp_path / "some.jsonl", some))
     assert run(capsys, *fit, "--kind", kind, "--out", clf)[0] == 0
     predict = ("classifier", "predict", clf, folder / "test.jsonl", "--out", out)
-    succeed(capsys, *predict)
+    succeed(capsys, *predict, "--probabilities")
     embedder = DocumentEmbedder.load(folder / "model")
     topics = TopicClassifier(embedder, kind=kind).fit(train.texts, labels)
     own = TopicClassifier.load(clf).classifier_
@@ -192,7 +197,9 @@ def test_plots_are_written(folder, tmp_path, capsys):
     fit = ("classifier", "fit", folder / "model", folder / "train.jsonl")
     succeed(capsys, *fit, "--out", clf)
     evaluate = ("classifier", "evaluate", clf, folder / "test.jsonl")
-    succeed(capsys, *evaluate, "--plots", tmp_path / "plots")
+    said = succeed(capsys, *evaluate, "--plots", tmp_path / "plots")
+    assert "confusion.png" in said
+    assert "cross_entropy_by_length.png" in said.replace("\n", "")
     names = {p.name for p in (tmp_path / "plots").iterdir()}
     assert names == {
         "reliability.png",
@@ -320,3 +327,118 @@ def test_tune_takes_the_labelled_documents_of_a_file_or_a_folder(
         assert "20 of 30 documents have a label" in err
         found.append(json.loads(out.read_text())["parameters"])
     assert found[0] == found[1]
+
+
+def read_csv(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_predictions_begin_with_what_is_read_first(folder, tmp_path, capsys):
+    clf, out = tmp_path / "clf", tmp_path / "labels.csv"
+    fit = ("classifier", "fit", folder / "model", folder / "train.jsonl")
+    succeed(capsys, *fit, "--kind", "glc", "--out", clf)
+    table = tmp_path / "new.csv"
+    table.write_text('text,topic\n"cats\nand dogs",pets\n=stocks and bonds,money\n')
+    predict = ("classifier", "predict", clf, table, "--label-column", "topic")
+    succeed(capsys, *predict, "--out", out)
+    rows = read_csv(out)
+    assert list(rows[0]) == [
+        *("row", "id", "predicted", "probability", "second", "second_probability"),
+        *("entropy", "text", "label", "total_variance", "n_tokens", "n_unknown"),
+    ]
+    assert [row["label"] for row in rows] == ["pets", "money"]
+    # The line break is no row, and a spreadsheet computes nothing.
+    assert [row["row"] for row in rows] == ["2", "3"]
+    assert [row["text"] for row in rows] == ["cats\nand dogs", "'=stocks and bonds"]
+    succeed(capsys, *predict, "--out", out, "--force", "--no-text")
+    assert "text" not in read_csv(out)[0]
+
+
+def test_the_worst_classes_and_the_most_confused_are_first(folder, tmp_path, capsys):
+    clf = tmp_path / "clf"
+    fit = ("classifier", "fit", folder / "model", folder / "train.jsonl")
+    succeed(capsys, *fit, "--kind", "glc", "--out", clf)
+    rows = [json.loads(x) for x in (folder / "test.jsonl").read_text().splitlines()]
+    for row in rows[:9]:
+        row["label"] = "money"
+    test = write(tmp_path / "test.jsonl", rows)
+    evaluate = ("classifier", "evaluate", clf, test)
+    report = json.loads(succeed(capsys, *evaluate, "--json"))
+    pairs = report["confused_pairs"]
+    assert {(p["label"], p["predicted"], p["n_documents"]) for p in pairs} == {
+        ("money", "pets", 3),
+        ("money", "food", 3),
+    }
+    assert pairs[0]["per_cent"] == pytest.approx(300 / 16)
+    said = succeed(capsys, *evaluate)
+    by_class = said[said.index("By class") : said.index("Most confused")]
+    places = [by_class.index(f"  {name} ") for name in TOPICS]
+    shown = sorted(TOPICS, key=dict(zip(TOPICS, places, strict=True)).get)
+    scores = [report["per_class"][name]["f1"] for name in shown]
+    assert scores == sorted(scores)
+
+
+def test_explain_shows_what_the_library_finds(folder, tmp_path, capsys):
+    clf = tmp_path / "clf"
+    fit = ("classifier", "fit", folder / "model", folder / "train.jsonl")
+    succeed(capsys, *fit, "--out", clf)
+    explain = ("classifier", "explain", clf, folder / "test.jsonl", "--documents", 2)
+    found = json.loads(succeed(capsys, *explain, "--json"))
+    texts = read_documents(folder / "test.jsonl").texts[:2]
+    expected = TopicClassifier.load(clf).explain(texts)
+    assert [one["label"] for one in found] == [one.label for one in expected]
+    assert found[0]["log_odds"] == pytest.approx(expected[0].log_odds)
+    assert found[0]["words"][0][0] == expected[0].words[0][0]
+    said = succeed(capsys, *explain, "--words", 1)
+    assert f"{expected[1].label} rather than {expected[1].against}" in said
+    assert "other words" in said
+
+
+@pytest.mark.parametrize("asked", [(), ("--missing-labels", "")])
+def test_cells_that_say_na_are_no_labels_unless_asked(folder, tmp_path, capsys, asked):
+    labels = ["pets", "NA", "food", "null", "NaN", "", "n/a"] * 3
+    table = tmp_path / "cells.csv"
+    lines = [f"cats and bread,{label}\n" for label in labels]
+    table.write_text("text,label\n" + "".join(lines))
+    fit = ("classifier", "fit", folder / "model", table, "--kind", "glc", "--json")
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        code, out, err = run(capsys, *fit, "--out", tmp_path / "clf", *asked)
+    assert code == 0, err
+    report = json.loads(out)
+    n_empty = 3 if asked else 15
+    assert report["n_documents"] == 21 - n_empty
+    assert report["n_classes"] == (6 if asked else 2)
+    assert ("cells that count as no label" in err) == (not asked)
+
+
+def test_triage_writes_what_to_look_at(folder, tmp_path, capsys):
+    clf, out = tmp_path / "clf", tmp_path / "look.jsonl"
+    test = folder / "test.jsonl"
+    fit = ("classifier", "fit", folder / "model", folder / "train.jsonl", "--out", clf)
+    succeed(capsys, *fit)
+    assert "promises nothing yet" in refuse(capsys, "triage", clf, test, "--out", out)
+    assert not out.exists()
+    succeed(capsys, *fit, "--force", "--calibration", test)
+    shown = succeed(capsys, "triage", clf, test, "--top", "3", "--out", out)
+    assert "left to the classifier" in shown
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(rows) == 3
+    topics, documents = TopicClassifier.load(clf), read_documents(test)
+    texts = list(documents.texts)
+    expected = topics.triage(texts, top=3).rows
+    assert [row["text"] for row in rows] == [one.text for one in expected]
+    assert [row["row"] for row in rows] == [one.row + 1 for one in expected]
+    assert [row["reason"] for row in rows] == [one.reason for one in expected]
+    report = json.loads(succeed(capsys, "triage", clf, test, "--risk", "0.5", "--json"))
+    assert report["n_to_look_at"] + report["n_rest"] == 30
+    assert "give one of" in refuse(capsys, "triage", clf, test, "--top=1", "--risk=0.5")
+    sentence = refuse(capsys, "triage", clf, test, "--level", "7")
+    assert "--level must be between 0 and 1, got 7" in sentence
+    labels = tmp_path / "labels.jsonl"
+    succeed(capsys, "classifier", "predict", clf, test, "--out", labels)
+    rows = [json.loads(line) for line in labels.read_text().splitlines()]
+    p_values = topics.unknown_p_value(texts)
+    found = [row["unknown_p_value"] for row in rows]
+    np.testing.assert_allclose(found, p_values, rtol=1e-5)

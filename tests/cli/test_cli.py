@@ -96,8 +96,20 @@ def test_embed_writes_every_column(tmp_path, documents, model, capsys, suffix):
     else:
         rows = [json.loads(line) for line in out.read_text().splitlines()]
         columns = {name: [row[name] for row in rows] for name in rows[0]}
-    assert set(columns) - {"prior_mean", "prior_precision", "model_digest"} == {
-        *("id", "label", "mean", "variance", "total_variance", "n_tokens", "n_unknown")
+    # Arrays of strings are as long as the longest text.
+    assert ("text" in columns) == (suffix != "npz")
+    more = {"prior_mean", "prior_precision", "model_digest", "text"}
+    assert set(columns) - more == {
+        *(
+            "row",
+            "id",
+            "label",
+            "mean",
+            "variance",
+            "total_variance",
+            "n_tokens",
+            "n_unknown",
+        )
     }
     assert columns["id"][:2] == ["d0", "d1"]
     assert np.asarray(columns["mean"]).shape == (25, 2)

@@ -93,6 +93,8 @@ def test_embed_writes_what_the_model_gives(
     report = json.loads(succeed(capsys, "embed", model, source, "--out", out, "--json"))
     rows = read(out)
     names = {"id", "label", "mean", "n_tokens", "n_unknown"}
+    if source == documents:
+        names |= {"row", "text"}
     if kind not in POINTS:
         names |= {"variance", "total_variance"}
     assert set(rows[0]) == names
@@ -157,7 +159,7 @@ def test_classifiers_on_every_kind(
     rows = read(out)
     assert ("total_variance" in rows[0]) == (kind not in POINTS)
     labels = np.array([label for _, label in TEXTS])
-    right = np.mean(labels == [row["label"] for row in rows])
+    right = np.mean(labels == [row["predicted"] for row in rows])
     assert 100 * right == pytest.approx(report["accuracy"])
 
 

@@ -95,6 +95,10 @@ def test_another_encoding_is_read(tmp_path, encoding, suffix):
     }
     file.write_text(shown[suffix], encoding)
     assert read_documents(file, encoding=encoding).texts == ["café crème"]
+    if encoding == "utf-16":
+        # Its mark says so.
+        assert read_documents(file).texts == ["café crème"]
+        return
     with pytest.raises(InputError, match="set `encoding` to it, for example cp1252"):
         read_documents(file)
 
@@ -152,7 +156,8 @@ def test_embeddings_as_csv_are_those_of_the_model(tmp_path, capsys, model):
     succeed(capsys, "embed", model, tmp_path / "train.csv", "--out", out)
     with out.open(newline="") as handle:
         rows = list(csv.DictReader(handle))
-    assert list(rows[0])[:4] == ["id", "label", "mean[0]", "mean[1]"]
+    assert list(rows[0])[:3] == ["row", "id", "text"]
+    assert list(rows[0])[3:6] == ["label", "mean[0]", "mean[1]"]
     smm = load_model(model)
     q = smm.posterior(smm.vocabulary_.count([row[1] for row in ROWS]).counts)
     for k in range(2):
@@ -166,14 +171,15 @@ def test_predictions_as_csv(tmp_path, capsys, model):
     file = tmp_path / "train.csv"
     succeed(capsys, "classifier", "fit", model, file, "--out", tmp_path / "clf")
     out = tmp_path / "p.csv"
-    succeed(capsys, "classifier", "predict", tmp_path / "clf", file, "--out", out)
+    predict = ("classifier", "predict", tmp_path / "clf", file, "--probabilities")
+    succeed(capsys, *predict, "--out", out)
     with out.open(newline="") as handle:
         rows = list(csv.DictReader(handle))
     assert [row["id"] for row in rows[:2]] == ["1", "2"]
     for row in rows:
         chances = [float(row[f"probability[{name}]"]) for name in ("money", "pets")]
         assert sum(chances) == pytest.approx(1, abs=1e-6)
-        assert float(row[f"probability[{row['label']}]"]) == max(chances)
+        assert float(row[f"probability[{row['predicted']}]"]) == max(chances)
 
 
 def tuned(path):

@@ -38,6 +38,9 @@ def _write_bad(root):
         "ragged.csv": "id,text\n1,sun\n2,rain,hail\n",
         "quote.csv": 'text\n"sun\n',
         "headers.csv": "id,text\n",
+        "later.csv": 'text,label\nsun,a\n"rain\nhail,b\n',
+        "table.xlsx": "PK",
+        "intents.csv": "text,intent\nsun and rain,weather\n",
         "empty.csv": "",
         "broken.jsonl": '{"text": "sun"}\n{"text": \n',
         "list.jsonl": "[1, 2]\n",
@@ -58,6 +61,10 @@ def _write_bad(root):
     }
     for name, text in files.items():
         (root / name).write_text(text)
+    (root / "wide.csv").write_bytes("text\nsun\n".encode("utf-16-le"))
+    (root / "stopped.checkpoint.safetensors").write_bytes(b"precious")
+    (root / "plots").mkdir()
+    (root / "plots" / "confusion.png").write_bytes(b"precious")
     (root / "latin.txt").write_bytes("café\n".encode("latin-1"))
     (root / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"text": "sun"}\n' * 99)[:-9])
     (root / "fake.parquet").write_bytes(b"PAR1 not really")
@@ -98,6 +105,10 @@ CASES = {
     "a column twice": ("fit twice.csv --out new", "more than once"),
     "a ragged row": ("fit ragged.csv --out new", "line 3"),
     "an open quote": ("fit quote.csv --out new", "quote.csv, line"),
+    "a quote that never closes": ("fit later.csv --out new", "line 3: a quote"),
+    "a spreadsheet": ("fit table.xlsx --out new", "CSV UTF-8"),
+    "a spreadsheet that is not there": ("fit none.xlsx --out new", "no such file"),
+    "UTF-16 without a mark": ("fit wide.csv --out new", "utf-16-le"),
     "only a header": ("fit headers.csv --out new", "no documents"),
     "an empty file": ("fit empty.csv --out new", "no documents"),
     "broken JSON": ("fit broken.jsonl --out new", "line 2"),
@@ -150,6 +161,12 @@ CASES = {
     "no such folder": ("fit good.jsonl --out none/new", "none"),
     "an unknown table": ("embed model good.jsonl --out new.xlsx", ".parquet"),
     "a name and a journal": ("tune good.jsonl --out new.journal", ".json"),
+    "a checkpoint of a fit": ("fit good.jsonl --out stopped", "--resume"),
+    "plots that exist": (
+        "classifier evaluate clf good.jsonl --plots plots",
+        "confusion.png",
+    ),
+    "an index to add to": ("add model good.jsonl", "index"),
     # Models
     "no such model": ("embed none good.jsonl --out new.csv", "none"),
     "documents as model": ("embed thesis good.jsonl --out new.csv", "config.json"),
@@ -178,6 +195,12 @@ CASES = {
     "an unknown kind": ("classifier fit model good.jsonl --kind svm --out new", "svm"),
     "no coverage": ("classifier evaluate clf good.jsonl --coverage 2", "--coverage"),
     "unseen classes": ("classifier evaluate clf strange.jsonl", "classes"),
+    "no column of labels": ("classifier fit model intents.csv --out new", "intent"),
+    "nothing to explain": ("classifier explain clf counts", "only texts"),
+    "no documents to explain": (
+        "classifier explain clf good.jsonl --documents 0",
+        "--documents",
+    ),
     # Searches
     "no trials": ("tune good.jsonl --out new.json --trials 0", "--trials"),
     "an unknown aim": ("tune good.jsonl --out new.json --objective joy", "joy"),

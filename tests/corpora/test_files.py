@@ -180,7 +180,9 @@ def test_quoted_fields_hold_line_ends_and_long_texts(write):
     path = write("w.csv", f'text\n"sun\nshine"\n{long}\n')
     documents = read_documents(path)
     assert documents.texts == ["sun\nshine", long]
-    assert documents.ids == ["2", "4"]
+    # The line break starts no row, as in a spreadsheet.
+    assert documents.ids == ["2", "3"]
+    assert documents.rows == [2, 3]
 
 
 def test_lines_of_a_text_file_are_documents_even_if_empty(write):
@@ -282,7 +284,7 @@ def test_bytes_that_are_not_utf8_are_named(write, suffix):
     [
         ("text,label\nsun,1\nrain\n", "line 3: 1 fields, but the header names 2 col"),
         ('text,label\n"a\nb",1\nx,1,2\n', "line 4: 3 fields, but the header names 2"),
-        ('text\nsun\n"rain\nhail\n', "line 3: unexpected end of data"),
+        ('text\nsun\n"rain\nhail\n', 'line 3: a quote (") opens in this row'),
         ('text\n"sun" shine\n', "line 2:"),
         ("text,text\nsun,rain\n", "line 1: the header names `text` more than once"),
     ],

@@ -48,6 +48,8 @@ def test_texts_of_documents_are_shown_and_never_run(page, workspace):
     page.fill("#query", "<img src=x onerror='window.hacked=1'> rain")
     page.press("#query", "Enter")
     until(page, "DS.app.results !== null")
+    page.evaluate("DS.app.open(5)")
+    until(page, "DS.app.selected.length === 1")
     page.fill("#new-label", "<img src=x onerror='window.hacked=1'>")
     page.press("#new-label", "Enter")
     until(page, "DS.app.state.names.length === 1")
@@ -207,6 +209,7 @@ def test_label_learn_ask_save_load_and_export(page, workspace):
     assert workspace.labels.of[7] == "x"
     page.set_input_files("#load", files=[_file("{")])
     until(page, "document.getElementById('status').textContent.includes('not a JSON')")
+    assert page.locator("#status.error").count() == 1
     page.errors.clear()  # Chromium logs the 422 that the sentence came with.
     page.evaluate("DS.app.open(7)")
     until(page, "DS.app.selected[0] === 7")

@@ -43,7 +43,7 @@ def test_labels_are_set_loaded_saved_and_learned_from(client, workspace):
     assert client.post("/explore/learn").json() == {"n_classes": 2}
     proposed = client.get("/explore/proposals").json()
     assert not {row["row"] for row in proposed} & set(workspace.labels.of)
-    assert client.get("/explore/predictions.csv").text.startswith("id,label,topic")
+    assert client.get("/explore/predictions.csv").text.startswith("id,label,predicted")
 
 
 @pytest.mark.parametrize(

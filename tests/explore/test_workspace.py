@@ -7,7 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from docsigma import DocumentEmbedder, GaussianPosterior, TopicClassifier
+from docsigma import (
+    DocumentEmbedder,
+    GaussianPosterior,
+    TopicClassifier,
+    read_documents,
+)
 from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
 from docsigma.explore.labels import Labels
@@ -128,6 +133,22 @@ def test_cells_that_spreadsheets_would_run_are_quoted(workspace):
     workspace.labels.set([1], "-7")
     rows = list(csv.DictReader(io.StringIO(workspace.predictions_csv())))
     assert [rows[0]["label"], rows[1]["label"]] == ["'=1+1", "-7"]
+
+
+def test_the_table_has_rows_and_texts(make_workspace, tmp_path):
+    workspace = make_workspace(numbers=range(2, 308))
+    rows = list(csv.DictReader(io.StringIO(workspace.predictions_csv())))
+    assert [row["row"] for row in rows[:3]] == ["2", "3", "4"]
+    assert rows[50]["text"] == workspace.texts[50]
+    assert workspace.document(4)["number"] == 6
+    # A classifier can be trained on it.
+    workspace.labels.set([5], "wet")
+    file = tmp_path / "predictions.csv"
+    file.write_text(workspace.predictions_csv(), "utf-8")
+    documents = read_documents(file)
+    assert documents.texts[50] == workspace.texts[50]
+    assert [row for row, label in enumerate(documents.labels) if label] == [5]
+    assert "text" not in workspace.predictions_csv(with_text=False).split("\n")[0]
 
 
 def test_search_finds_the_topic_and_says_how_sure(workspace):

@@ -32,7 +32,8 @@ def texts(figure):
 def test_reliability(data):
     figure = plots.plot_reliability(*data)
     written = texts(figure)
-    assert {"Reliability", "accuracy", "share"} <= written
+    gaps = {"confidence above it", "confidence below it"}
+    assert {"Reliability", "accuracy", "share of\ndocuments"} | gaps <= written
     assert any(text.startswith("ECE = 0.") for text in written)
 
 
@@ -51,7 +52,7 @@ def test_confusion_matrix_shows_every_class(n_classes):
     names = [f"class {index}" for index in range(n_classes)]
     p = rng.dirichlet(np.ones(n_classes), size=300)
     y = np.array(names)[rng.integers(n_classes, size=300)]
-    figure = plots.plot_confusion_matrix(p, y, classes=names)
+    figure = plots.plot_confusion_matrix(p, y, classes=names, max_classes=40)
     assert set(names) <= texts(figure)
     # Names on both axes keep a line's height apart, and stay inside of the figure.
     renderer = figure.canvas.get_renderer()
@@ -62,6 +63,26 @@ def test_confusion_matrix_shows_every_class(n_classes):
     across = [label.get_window_extent(renderer) for label in axes.get_xticklabels()]
     assert min(box.x0 for box in boxes) >= 0
     assert min(box.y0 for box in across) >= 0
+
+
+def test_of_many_classes_the_confused_are_drawn_side_by_side():
+    # Classes 10 and 60, and 20 and 50, are confused; the others never.
+    names = [f"class {index}" for index in range(77)]
+    y = np.repeat(np.arange(77), 4)
+    guesses = y.copy()
+    for one, other in ((10, 60), (20, 50)):
+        guesses[np.flatnonzero(y == one)[:3]] = other
+    p = np.eye(77)[guesses] * 0.9 + 0.1 / 77
+    p /= p.sum(axis=1, keepdims=True)
+    figure = plots.plot_confusion_matrix(
+        p, np.array(names)[y], classes=names, max_classes=4
+    )
+    drawn = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert {frozenset(drawn[:2]), frozenset(drawn[2:])} == {
+        frozenset({"class 10", "class 60"}),
+        frozenset({"class 20", "class 50"}),
+    }
+    assert any("4 of 77 classes" in text for text in texts(figure))
 
 
 def test_long_names_are_cut(data):

@@ -41,6 +41,23 @@ def test_classify_is_the_librarys(client, parts):
     assert [d["label"] for d in found[:2]] == ["weather", "food"]
     values = [list(d["probabilities"].values()) for d in found]
     np.testing.assert_allclose(values, expected, atol=1e-6)
+    for found_one, chances in zip(found, expected, strict=True):
+        second = np.argsort(-chances, kind="stable")[1]
+        assert found_one["second"] == classifier.classes_[second]
+        assert found_one["second_probability"] == pytest.approx(chances[second])
+
+
+def test_the_page_asks_for_the_key_where_one_is_set(engine):
+    for key, where in ((None, None), ("k" * 16, [{"key": []}])):
+        app = make_app(engine, ServiceSettings(api_key=key))
+        with TestClient(app) as client:
+            found = client.get("/openapi.json").json()
+        schemes = found["components"].get("securitySchemes")
+        header = {"type": "apiKey", "in": "header", "name": "X-API-Key"}
+        assert schemes == (None if key is None else {"key": header})
+        assert found["paths"]["/embed"]["post"].get("security") == where
+        # Needs no key.
+        assert "security" not in found["paths"]["/health"]["get"]
 
 
 def test_classify_counts_pairs_of_words():

@@ -88,7 +88,7 @@ def measure(page, url, seconds=3.0):
     own = page.evaluate(
         """(() => { const found = [];
           for (let i = 0; i < 30; i++) { const t = performance.now();
-            DS.map.drawNow(); found.push(performance.now() - t); }
+            DS.map.stale = true; DS.map.drawNow(); found.push(performance.now() - t); }
           return found.sort((a, b) => a - b)[15]; })()"""
     )
     return {

@@ -132,7 +132,7 @@ def test_what_is_saved_is_loaded_here_and_by_the_command_line(
     args = ("classifier", "predict", tmp_path / "clf", EXAMPLES / "new.csv")
     succeed(capsys, *args, "--out", tmp_path / "p.csv")
     table = pd.read_csv(tmp_path / "p.csv")
-    assert table["label"].tolist() == topics.predict(new.texts).tolist()
+    assert table["predicted"].tolist() == topics.predict(new.texts).tolist()
 
 
 def test_folders_of_the_command_line_are_loaded(support, tmp_path, capsys):

@@ -53,7 +53,7 @@ def test_embeddings_are_the_librarys(folder):
 
 def test_predictions_are_the_librarys(folder):
     classify = pickle.loads(
-        pickle.dumps(ClassifyBatches(folder / "clf", keep=["name"]))
+        pickle.dumps(ClassifyBatches(folder / "clf", keep=["name"], probabilities=True))
     )
     found = pa.Table.from_batches(classify.each(batches(TABLE)))
     assert found.schema == classify.schema(TABLE.schema)
@@ -71,7 +71,9 @@ def test_pairs_of_words_are_counted_too(folder, tmp_path):
     clf = TopicClassifier(embedder).fit(texts, LABELS * 2)
     assert clf.classifier_.pairs_ is not None
     clf.save(tmp_path / "clf")
-    (found,) = ClassifyBatches(tmp_path / "clf").each(batches(TABLE, 6))
+    (found,) = ClassifyBatches(tmp_path / "clf", probabilities=True).each(
+        batches(TABLE, 6)
+    )
     first = found[f"probability[{clf.classes_[0]}]"].to_numpy()
     np.testing.assert_allclose(first, clf.predict_proba(PLAIN)[:, 0], rtol=1e-5)
 

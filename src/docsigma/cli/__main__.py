@@ -64,6 +64,7 @@ def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
 def _with_flags(message: str) -> str:
     """Replace the library's names of arguments by those of options."""
     names = "text_column|label_column|id_column|delimiter|encoding|n_components"
+    names += "|missing_labels"
 
     def flag(found: re.Match[str]) -> str:
         return "--" + found[1].removeprefix("n_").replace("_", "-")

@@ -43,6 +43,9 @@ def option(text: str, default: str | None = None) -> Any:
 
 
 ModelFolder = Annotated[Path, typer.Argument(help="Model folder, made by `fit`.")]
+ClassifierFolder = Annotated[
+    Path, typer.Argument(metavar="CLF", help="Folder made by `classifier fit`.")
+]
 DocumentsArgument = Annotated[
     str, typer.Argument(metavar="DOCS", help="Name of a corpus, or a file or folder.")
 ]
@@ -52,6 +55,9 @@ Device = Annotated[
     option("Where to compute: cpu, cuda, or auto (a GPU if there is one).", "auto"),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+NoText = Annotated[
+    bool, typer.Option("--no-text", help="Leave the texts out of what --out names.")
+]
 Force = Annotated[
     bool, typer.Option("--force", help="Overwrite what --out names, if it exists.")
 ]
@@ -103,6 +109,10 @@ class DocumentOptions:
     encoding: Annotated[str, option("Encoding of the texts, for example cp1252.")] = (
         "utf-8"
     )
+    missing_labels: Annotated[
+        str,
+        option("Labels that mean none, with commas; empty cells always do."),
+    ] = "nan,na,n/a,null"
     vocabulary: Annotated[
         Path | None,
         option("Words of a count matrix, one per line.", "a file beside it"),
@@ -121,7 +131,17 @@ class DocumentOptions:
     def columns(self) -> dict[str, Any]:
         """Options for reading the columns of a table."""
         no_columns = ("split", "vocabulary")
-        return {k: v for k, v in vars(self).items() if k not in no_columns}
+        found = {k: v for k, v in vars(self).items() if k not in no_columns}
+        missing = tuple(filter(None, self.missing_labels.split(",")))
+        return found | {"missing_labels": missing}
+
+    def columns_found(self, name: str) -> list[str]:
+        """Return the names of the columns of a table, for a message."""
+        from docsigma.corpora.files import column_names
+
+        if is_corpus(name) or Path(name).is_dir():
+            return []
+        return column_names(name, **self.columns)
 
     def open_counts(self, name: str) -> DiskCounts | None:
         """Open the folder `name` that `count` wrote; None if it is something else."""
@@ -205,6 +225,7 @@ def labelled_rows(
     labels: Sequence[str | None] | None,
     n_documents: int,
     name: str,
+    reader: DocumentOptions,
     others: str = "are left out",
 ) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Return the rows that have a label, and these labels; refuse documents with none.
@@ -216,9 +237,12 @@ def labelled_rows(
     labels = labels or []
     rows = [row for row, label in enumerate(labels) if label is not None]
     if not rows:
+        where = "has a label (in a folder, the name of a subfolder)"
+        if found := reader.columns_found(name):
+            where = f"has a value in the column `{reader.label_column}`"
+            where += f" (--label-column), and the columns are {', '.join(found)}"
         raise InputError(
-            f"{name} has no labels: none of its {n_documents} documents has a value in "
-            "the column of labels (--label-column) or is in a subfolder"
+            f"{name} has no labels: none of its {n_documents} documents {where}"
         )
     if len(rows) < n_documents:
         typer.echo(
@@ -354,6 +378,14 @@ def show(*items: Any) -> None:
     console = Console(width=None if sys.stdout.isatty() else 80, highlight=False)
     for item in items:
         console.print(item)
+
+
+def beginning(text: str, width: int = 60) -> str:
+    """Return the first words of a text, on one line."""
+    from docsigma.counts.texts import beginning
+
+    found = beginning(text, width + 1)
+    return found if len(found) <= width else f"{found[:width].rstrip()} …"
 
 
 def number(value: float, digits: int = 1) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from docsigma.classifiers import CountsClassifier
+    from docsigma.classifiers.documents import EmbeddedDocuments
     from docsigma.corpora import Documents
     from docsigma.counts import CountedDocuments, Counts, DiskCounts, Vocabulary
     from docsigma.models._count_model import CountModel
@@ -39,6 +40,8 @@ class CountedSource:
     ids: Callable[[Any], list[str]]
     labels: Callable[[Any], Sequence[str | None] | None]
     texts: Callable[[Any], list[str]] | None = None
+    # Rows of the file, as a spreadsheet counts them (if it has any).
+    numbers: Callable[[Any], list[int]] | None = None
     # The documents to work on; all by default.
     part: slice | None = None
 
@@ -48,10 +51,32 @@ class CountedSource:
         part = self.part or slice(None)
         return slice(*part.indices(len(self.counts))[:2])
 
-    def counts_for(self, classifier: CountsClassifier, rows: Any) -> sp.csr_matrix:
-        """Return counts of some documents, with those of pairs where texts are."""
+    def embedded_by(self, classifier: CountsClassifier, rows: Any) -> EmbeddedDocuments:
+        """Embed some documents, with their pairs of words where texts are."""
         texts = None if self.texts is None else self.texts(rows)
-        return classifier.with_pairs(self.counts[rows], texts)
+        counts = classifier.with_pairs(self.counts[rows], texts)
+        return classifier.embed(counts, self.n_unknown[rows])
+
+    def named(self, rows: Any) -> dict[str, Any]:
+        """Return the columns that name documents: their row in the file, and their id.
+
+        Without rows of a file, the id is all.
+        """
+        import numpy as np
+
+        found: dict[str, Any] = {}
+        if self.numbers is not None:
+            found["row"] = np.array(self.numbers(rows), dtype=np.int64)
+        return found | {"id": self.ids(rows)}
+
+    def shown(self, rows: Any) -> list[str]:
+        """Return the beginnings of some documents, or their ids without texts."""
+        from docsigma.cli._common import beginning
+
+        if self.texts is None:
+            return self.ids(rows)
+        names = zip(self.ids(rows), self.texts(rows), strict=True)
+        return [f"{beginning(text) or '(no text)'} ({name})" for name, text in names]
 
     @property
     def n_tokens(self) -> NDArray[np.int64]:
@@ -107,6 +132,7 @@ def counted_in_memory(model: CountModel, documents: Documents) -> CountedSource:
         lambda rows: _choose(ids, rows),
         lambda rows: None if labels is None else _choose(labels, rows),
         None if documents.texts is None else partial(_choose, documents.texts),
+        None if documents.rows is None else partial(_choose, documents.rows),
     )
 
 

@@ -2,7 +2,8 @@
 
 Constants are arrays of the whole table: in .npz separate arrays, in .parquet JSON in
 the schema's metadata; .csv and .jsonl have no place for them. A column of vectors
-becomes one column per entry in .csv: mean[0], mean[1], ...
+becomes one column per entry in .csv: mean[0], mean[1], ..., and a text that a
+spreadsheet would read as a formula starts with an apostrophe there.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ import csv
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from docsigma._files import atomic_file
+from docsigma._files import atomic_file, harmless_cell
 from docsigma.cli import _common
 from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from docsigma.cli._counted import CountedSource
 
 TableFile = Annotated[
     Path, _common.option("File to write: .parquet, .csv, .npz or .jsonl.")
@@ -42,7 +46,7 @@ def _write_csv(path: Path, blocks: Blocks) -> None:
             flat: dict[str, list[Any]] = {}
             for name, values in columns.items():
                 if isinstance(values, list):
-                    flat[name] = values
+                    flat[name] = [harmless_cell(value) for value in values]
                 elif values.ndim == 1:
                     flat[name] = values.tolist()
                 else:
@@ -102,6 +106,13 @@ def check_table(path: Path, *inputs: str | Path, force: bool) -> None:
             f"cannot write {path}: its suffix must be one of {', '.join(_WRITERS)}"
         )
     _common.check_writable(path, *inputs, force=force)
+
+
+def text_column(path: Path, source: CountedSource, rows: Any, no_text: bool) -> Columns:
+    """Return the column of texts; none for counts, or in .npz, which pads all texts."""
+    if no_text or source.texts is None or path.suffix == ".npz":
+        return {}
+    return {"text": source.texts(rows)}
 
 
 def write_table(path: Path, blocks: Blocks) -> None:

@@ -20,12 +20,13 @@ from docsigma.cli.duplicates import duplicates
 from docsigma.cli.embed import embed
 from docsigma.cli.explore import explore
 from docsigma.cli.fit import fit
-from docsigma.cli.index import index
+from docsigma.cli.index import add, index
 from docsigma.cli.info import corpora, info
 from docsigma.cli.perplexity import perplexity
 from docsigma.cli.search import search
 from docsigma.cli.serve import serve
 from docsigma.cli.topics import topics
+from docsigma.cli.triage import triage
 from docsigma.cli.tune import tune
 from docsigma.exceptions import InputError
 
@@ -68,7 +69,7 @@ def _missing(name: str) -> Callable[[], None]:
 
 # Functions, or groups of them; other distributions add theirs by entry points.
 _WORK = (count, fit, embed, perplexity, calibration, topics, tune)
-_LOOKUP = (index, search, duplicates, cluster, serve, explore, drift)
+_LOOKUP = (triage, index, add, search, duplicates, cluster, serve, explore, drift)
 _FUNCTIONS = (*_WORK, *_LOOKUP, info, corpora, demo, doctor)
 COMMANDS: dict[str, Any] = {command.__name__: command for command in _FUNCTIONS}
 COMMANDS["classifier"] = classifier

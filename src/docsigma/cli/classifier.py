@@ -11,7 +11,14 @@ import typer
 from docsigma.cli import _common
 from docsigma.cli._common import option
 from docsigma.cli._shard import Shard, ShardOption
-from docsigma.cli._tables import Blocks, TableFile, check_table, write_table
+from docsigma.cli._tables import (
+    Blocks,
+    TableFile,
+    check_table,
+    text_column,
+    write_table,
+)
+from docsigma.cli.explain import explain
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -27,9 +34,12 @@ app = typer.Typer(
 Coverage = Annotated[
     float, option("Share of documents whose prediction set has the right label.")
 ]
-ClassifierFolder = Annotated[
-    Path, typer.Argument(metavar="CLF", help="Folder made by `classifier fit`.")
-]
+PLOTS = (
+    "reliability.png",
+    "risk_coverage.png",
+    "confusion.png",
+    "cross_entropy_by_length.png",
+)
 
 
 @app.command()
@@ -82,7 +92,7 @@ def fit(
     labels = list(source.labels(every) or [])
     learns = KINDS[kind].learns_from_unlabelled
     unlabelled = "are used as unlabelled" if learns else "are left out"
-    rows, _ = _common.labelled_rows(labels, len(counts), docs, unlabelled)
+    rows, _ = _common.labelled_rows(labels, len(counts), docs, reader, unlabelled)
     pairs = None
     if source.texts is not None and KINDS[kind].takes == "documents":
         texts, words = source.texts(every), known_words(smm)
@@ -107,13 +117,18 @@ def fit(
 
 
 @app.command()
-@_common.with_options("label_column", label_column=None)
+@_common.with_options()
 def predict(
-    clf: ClassifierFolder,
+    clf: _common.ClassifierFolder,
     docs: _common.DocumentsArgument,
     out: TableFile,
     *,
     coverage: Coverage = 0.9,
+    probabilities: Annotated[
+        bool,
+        typer.Option("--probabilities", help="Add the probability of each class."),
+    ] = False,
+    no_text: _common.NoText = False,
     reader: _common.DocumentOptions,
     shard: ShardOption = None,
     force: _common.Force = False,
@@ -121,10 +136,14 @@ def predict(
 ) -> None:
     """Write the label of each document, with its uncertainty.
 
-    A row holds id, predicted (also as label), probability[CLASS] for each class,
-    entropy (nats: high where the label may be wrong), total_variance (unless the model
+    A row holds row (in the file, as a spreadsheet counts), id, predicted, probability,
+    second, second_probability, entropy (nats: high where the label may be wrong), text,
+    label (the document's own, if known), total_variance (unless the model
     gives points), n_tokens and n_unknown; with a calibrated classifier prediction_set
     (labels separated by |) and unknown_p_value (low where it is none of the labels).
+    With --probabilities, probability[CLASS] for each class.
+
+    Example: docsigma classifier predict topics tickets.csv --out labels.csv
     """
     import numpy as np
 
@@ -145,14 +164,21 @@ def predict(
 
     def blocks() -> Blocks:
         for rows in source.blocks():
-            counts = source.counts_for(classifier, rows)
-            found = predicted_columns(classifier, counts, coverage)
-            proba = [v for k, v in found.items() if k.startswith("probability[")]
-            tops.append(np.max(proba, axis=0))
-            columns: dict[str, Any] = {"id": source.ids(rows), **found}
+            documents = source.embedded_by(classifier, rows)
+            found = predicted_columns(classifier, documents, coverage)
+            tops.append(found["probability"])
+            every = found.pop("probabilities")
+            columns = source.named(rows)
+            first = ("predicted", "probability", "second", "second_probability")
+            columns |= {name: found.pop(name) for name in (*first, "entropy")}
+            columns |= text_column(out, source, rows, no_text)
+            labels = source.labels(rows)
+            if labels is not None:
+                columns["label"] = list(labels)
+            columns |= found
             columns["n_tokens"] = n_tokens[rows].astype(np.int64)
             columns["n_unknown"] = source.n_unknown[rows]
-            yield columns, {}
+            yield columns | (every if probabilities else {}), {}
 
     write_table(out, blocks())
     top = np.concatenate(tops)
@@ -176,23 +202,29 @@ def predict(
 @app.command()
 @_common.with_options()
 def evaluate(
-    clf: ClassifierFolder,
+    clf: _common.ClassifierFolder,
     docs: _common.DocumentsArgument,
     plots: Annotated[Path | None, option("Folder for plots.", "none are drawn")] = None,
     *,
     coverage: Coverage = 0.9,
     reader: _common.DocumentOptions,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite the plots, if they exist.")
+    ] = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Evaluate a classifier on labelled documents.
 
     Documents without a label, or of a class not seen in training, are left out.
+
+    Example: docsigma classifier evaluate topics tickets.csv --plots plots
     """
     import numpy as np
 
     from docsigma.classifiers.counts_classifier import CountsClassifier
     from docsigma.metrics import (
         accuracy_at_coverage,
+        confused_pairs,
         entropies,
         error_detection_area,
         expected_calibration_error,
@@ -203,6 +235,8 @@ def evaluate(
 
     if not 0 < coverage < 1:
         raise InputError(f"--coverage must be between 0 and 1, got {coverage:g}")
+    if plots is not None:
+        _check_plots(plots, force)
     classifier = CountsClassifier.load(clf)
     known = _KnownDocuments(classifier, reader, docs)
     labels, classes = known.labels, classifier.classes_
@@ -221,6 +255,7 @@ def evaluate(
         "accuracy_most_certain_half": 100
         * accuracy_at_coverage(proba, labels, 0.5, classes=classes),
         **scores_by_class(proba, labels, classes=classes),
+        "confused_pairs": confused_pairs(proba, labels, classes=classes),
         "error_detection": error_detection_area(entropies(log_proba), ~right),
         "n_documents": len(labels),
         "n_unlabelled": known.n_unlabelled,
@@ -259,17 +294,33 @@ def evaluate(
     if as_json:
         return
     by_class = _common.table(
-        "By class", "class", ">documents", ">precision", ">recall", ">F1"
+        "By class, the worst F1 first",
+        *("class", ">documents", ">precision", ">recall", ">F1"),
     )
-    for name, scores in report["per_class"].items():
+    ordered = sorted(report["per_class"].items(), key=lambda item: item[1]["f1"])
+    for name, scores in ordered:
         shares = [f"{scores[k]:.1f} %" for k in ("precision", "recall", "f1")]
         by_class.add_row(name, str(scores["n_documents"]), *shares)
     _common.show(by_class)
+    if report["confused_pairs"]:
+        pairs = _common.table(
+            "Most confused", "class", "predicted", ">documents", ">of the class"
+        )
+        for pair in report["confused_pairs"]:
+            share = f"{pair['per_cent']:.1f} %"
+            names = pair["label"], pair["predicted"]
+            pairs.add_row(*names, str(pair["n_documents"]), share)
+        _common.show(pairs)
+    if plots is not None:
+        _common.show(f"plots in {plots}: {', '.join(PLOTS)}")
     if known.unseen:
         _common.show(
             f"left out: {known.n_unseen} documents of {len(known.unseen)} classes "
             f"not seen in training ({', '.join(known.unseen[:5])})"
         )
+
+
+app.command()(explain)
 
 
 class _KnownDocuments:
@@ -284,7 +335,7 @@ class _KnownDocuments:
         self.source = reader.count(docs, classifier.model_)
         n_documents = len(self.source.counts)
         found = self.source.labels(slice(None))
-        rows, labels = _common.labelled_rows(found, n_documents, docs)
+        rows, labels = _common.labelled_rows(found, n_documents, docs, reader)
         known = np.isin(labels, classifier.classes_)
         if not known.any():
             raise InputError(
@@ -299,8 +350,8 @@ class _KnownDocuments:
     def calibrate(self) -> None:
         """Calibrate the classifier on the documents; texts are cut too."""
         if self.source.texts is None:
-            counts = self.source.counts_for(self.classifier, self.rows)
-            self.classifier.calibrate(counts, self.labels)
+            documents = self.source.embedded_by(self.classifier, self.rows)
+            self.classifier.calibrate(documents, self.labels)
         else:
             texts = list(self.source.texts(self.rows))
             self.classifier.calibrate_on_texts(texts, self.labels)
@@ -319,8 +370,8 @@ class _KnownDocuments:
         size = len(self.rows) if self.source.counts.in_memory else BLOCK
         parts = []
         for some in np.split(self.rows, range(size, len(self.rows), size)):
-            counts = self.source.counts_for(self.classifier, some)
-            parts.append(self.classifier.predict_log_proba(counts))
+            documents = self.source.embedded_by(self.classifier, some)
+            parts.append(self.classifier.predict_log_proba(documents))
         return np.concatenate(parts)
 
 
@@ -332,15 +383,25 @@ def _plots(
     from docsigma.metrics import plots
 
     _common.make_folder(folder)
-    proba, name, labels = np.exp(log_proba), classifier.kind.upper(), known.labels
+    proba, name, labels = np.exp(log_proba), classifier.kind, known.labels
     n_tokens = known.source.counts.n_tokens[known.rows]
     of: Any = {"classes": classifier.classes_}
-    figures = {
-        "reliability.png": plots.plot_reliability(proba, labels, **of),
-        "risk_coverage.png": plots.plot_risk_coverage({name: proba}, labels, **of),
-        "confusion.png": plots.plot_confusion_matrix(proba, labels, **of),
-        "cross_entropy_by_length.png": plots.plot_cross_entropy_by_length(
-            {name: log_proba}, labels, n_tokens, **of
-        ),
-    }
-    return plots.save_figures(figures, folder)
+    figures = (
+        plots.plot_reliability(proba, labels, **of),
+        plots.plot_risk_coverage({name: proba}, labels, **of),
+        plots.plot_confusion_matrix(proba, labels, **of),
+        plots.plot_cross_entropy_by_length({name: log_proba}, labels, n_tokens, **of),
+    )
+    return plots.save_figures(dict(zip(PLOTS, figures, strict=True)), folder)
+
+
+def _check_plots(folder: Path, force: bool) -> None:
+    """Refuse to overwrite plots without `force`."""
+    existing = [name for name in PLOTS if (folder / name).exists()]
+    if existing and not force:
+        raise InputError(
+            f"--plots {folder} has {existing[0]} already: overwrite the plots with "
+            "--force, or choose another folder"
+        )
+    if not folder.exists():
+        _common.check_writable(folder, folder=True)

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from docsigma.cli import _common
-from docsigma.cli._tables import TableFile, check_table, write_table
-from docsigma.cli.classifier import ClassifierFolder
+from docsigma.cli._tables import TableFile, check_table, text_column, write_table
 
 
 @_common.with_options()
 def cluster(
-    clf: ClassifierFolder,
+    clf: _common.ClassifierFolder,
     docs: _common.DocumentsArgument,
     out: TableFile,
     *,
     reader: _common.DocumentOptions,
+    no_text: _common.NoText = False,
     force: _common.Force = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Group similar documents; the number of groups is found.
 
     A classifier (hybrid or evidence) has learned how far apart documents of one class
-    lie; the groups need not be its classes. A row holds id, label (if known) and group:
-    0 is the largest, -1 stands for documents with no known word.
+    lie; the groups need not be its classes. A row holds row (in the file, as a
+    spreadsheet counts), id, group (0 is the largest, -1 stands for documents with no
+    known word), label (if known) and text.
 
     Example: docsigma cluster classifier tickets.csv --out groups.csv
     """
@@ -41,11 +41,12 @@ def cluster(
     source = reader.count(docs, classifier.model_)
     posterior = classifier.model_.posterior(source.counts)
     groups = group_by_evidence(evidence, posterior, verbose=sys.stderr.isatty())
-    columns: dict[str, Any] = {"id": source.ids(slice(None))}
-    labels = source.labels(slice(None))
+    every = slice(None)
+    columns = source.named(every) | {"group": groups.astype(np.int64)}
+    labels = source.labels(every)
     if labels is not None:
         columns["label"] = list(labels)
-    columns["group"] = groups.astype(np.int64)
+    columns |= text_column(out, source, every, no_text)
     write_table(out, [(columns, {})])
     sizes = np.bincount(groups[groups >= 0])
     report = {

@@ -14,6 +14,7 @@ OPTIONAL = {
     "docsigma-paper": ("the paper's tables", "docsigma-paper"),
     "pyarrow": ("Parquet", "docsigma[tables]"),
     "matplotlib": ("plots", "docsigma[plots]"),
+    "openTSNE": ("the explorer's second layout", "docsigma[neighbours]"),
     "optuna": ("tune", "docsigma[tune]"),
     "jieba": ("Chinese", "docsigma[languages]"),
     "janome": ("Japanese", "docsigma[languages]"),

@@ -67,8 +67,8 @@ def drift(
     shares = [_interval(x) for x in (found.unexplained_old, found.unexplained_new)]
     _common.show(f"Nothing explains: {shares[0]} % of old, {shares[1]} % of new")
     if found.unexplained_rows:
-        names = ", ".join(ids(found.unexplained_rows[:5]))
-        _common.show(f"Furthest from all topics: {names}")
+        names = sources[1].shown(found.unexplained_rows[:5])
+        _common.show("Furthest from all topics:", *(f"  {name}" for name in names))
 
 
 def _interval(found: Interval, sign: str = "") -> str:

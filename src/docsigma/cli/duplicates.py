@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from docsigma.cli import _common
 from docsigma.cli._common import option
-from docsigma.cli._tables import TableFile, check_table, write_table
+from docsigma.cli._tables import TableFile, check_table, text_column, write_table
 
 
 @_common.with_options()
@@ -18,14 +18,15 @@ def duplicates(
     threshold: Annotated[float, option("Least share of words in common.")] = 0.8,
     reader: _common.DocumentOptions,
     device: _common.Device = None,
+    no_text: _common.NoText = False,
     force: _common.Force = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Write pairs of documents that have nearly the same words.
 
-    A row holds first and second (ids), similarity (1: the same words) and the number of
-    the pair's group. Neighbours by Wasserstein-2 distance are compared word by word;
-    in texts, words that the model does not know count too.
+    A row holds first and second (ids), similarity (1: the same words), the number of
+    the pair's group, and rows and texts of both. Neighbours by Wasserstein-2 distance
+    are compared word by word; in texts, words that the model does not know count too.
 
     Example: docsigma duplicates model tickets.csv --out pairs.csv
     """
@@ -41,17 +42,22 @@ def duplicates(
     if source.texts is not None:
         counts = every_word(source.texts(slice(None)), smm.vocabulary_)
     found = find_duplicates(posterior, counts, threshold)
-    ids = source.ids(slice(None))
-    columns = {
-        "first": [ids[row] for row in found.pairs[:, 0]],
-        "second": [ids[row] for row in found.pairs[:, 1]],
+    firsts, seconds = found.pairs[:, 0], found.pairs[:, 1]
+    columns: dict[str, Any] = {
+        "first": source.ids(firsts),
+        "second": source.ids(seconds),
         "similarity": found.similarities,
-        "group": found.groups[found.pairs[:, 0]].astype(np.int64),
+        "group": found.groups[firsts].astype(np.int64),
     }
+    for name, some in (("first", firsts), ("second", seconds)):
+        if source.numbers is not None:
+            columns[f"{name}_row"] = np.array(source.numbers(some), dtype=np.int64)
+        for text in text_column(out, source, some, no_text).values():
+            columns[f"{name}_text"] = text
     write_table(out, [(columns, {})])
     report = {
         "file": str(out),
-        "n_documents": len(ids),
+        "n_documents": len(posterior),
         "n_pairs": len(found.pairs),
         "n_groups": int(found.groups.max(initial=-1)) + 1,
         "n_extra": len(found.extra),

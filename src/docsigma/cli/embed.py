@@ -7,7 +7,13 @@ from typing import Any
 from docsigma.cli import _common
 from docsigma.cli._counted import embed_counts
 from docsigma.cli._shard import Shard, ShardOption
-from docsigma.cli._tables import Blocks, TableFile, check_table, write_table
+from docsigma.cli._tables import (
+    Blocks,
+    TableFile,
+    check_table,
+    text_column,
+    write_table,
+)
 
 
 @_common.with_options()
@@ -19,12 +25,14 @@ def embed(
     reader: _common.DocumentOptions,
     shard: ShardOption = None,
     device: _common.Device = None,
+    no_text: _common.NoText = False,
     force: _common.Force = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Infer the Gaussian of each document and write it to a file.
 
-    A row holds id, label (if known), mean, variance, total_variance, n_tokens and
+    A row holds row (in the file, as a spreadsheet counts), id, text, label (if known),
+    mean, variance, total_variance, n_tokens and
     n_unknown, but no variances if the model gives points. A .csv has one column per
     component. Documents that `count` wrote are processed in blocks; only .npz holds all
     embeddings in memory.
@@ -46,7 +54,7 @@ def embed(
     def blocks() -> Blocks:
         for rows in source.blocks():
             mean, q = embed_counts(smm, source.counts[rows])
-            columns: dict[str, Any] = {"id": source.ids(rows)}
+            columns = source.named(rows) | text_column(out, source, rows, no_text)
             labels = source.labels(rows)
             if labels is not None:
                 columns["label"] = labels

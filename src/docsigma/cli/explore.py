@@ -100,11 +100,13 @@ def make_workspace(
     sources = [reader.count(name, model) for name in names]
     every = slice(None)
     texts, ids, given = [], [], []
+    numbers: list[int] = []
     for name, source in zip(names, sources, strict=True):
         if source.texts is None:
             raise InputError(f"{name} has counts and no texts to show")
         texts += source.texts(every)
         ids += source.ids(every)
+        numbers += [] if source.numbers is None else source.numbers(every)
         given += list(source.labels(every) or [None] * len(source.counts))
     parts = [model.posterior(source.counts[every]) for source in sources]
     return Workspace(
@@ -118,5 +120,6 @@ def make_workspace(
         classifier=engine.classifier,
         index=engine.index,
         title=Path(names[-1]).stem,
+        numbers=numbers if len(numbers) == len(ids) else None,
         **options,
     )

@@ -145,6 +145,14 @@ def fit(
     settings.model.setdefault("random_state", 0)
     inputs = (corpus, config, reader.vocabulary)
     _common.check_writable(out, *inputs, folder=True, force=force or resume)
+    checkpoint = out.with_name(f"{out.name}.checkpoint.safetensors")
+    if resume and not checkpoint.is_file():
+        raise InputError(f"there is no checkpoint {checkpoint} to resume from")
+    if checkpoint.is_file() and not (resume or force):
+        raise InputError(
+            f"{checkpoint} is the checkpoint of a fit that was stopped: continue it "
+            "with --resume, or start again with --force"
+        )
     ranks = Ranks.join()
     if ranks.rank:
         # The first rank prints warnings for all.
@@ -155,9 +163,6 @@ def fit(
     embedder = DocumentEmbedder(model=model, **settings.counting)
     words, counts = _count(corpus, reader, embedder)
     n_tokens = float(as_counts(counts).n_tokens.sum())
-    checkpoint = out.with_name(f"{out.name}.checkpoint.safetensors")
-    if resume and not checkpoint.is_file():
-        raise InputError(f"there is no checkpoint {checkpoint} to resume from")
 
     started = time.perf_counter()
     with _interruptible() as asked:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from docsigma.cli import _common
 from docsigma.cli._common import option
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
+    from docsigma.cli._counted import CountedSource
     from docsigma.search import DocumentIndex
 
 
@@ -41,8 +44,9 @@ def index(
 ) -> None:
     """Embed documents and write an index of them, for `search` and `serve`.
 
-    The folder also holds the model. With a classifier and labelled documents, results
-    have the probability that they are of the query's class.
+    The folder also holds the model, and the beginnings of the texts: keep it as safe as
+    them, or leave them out with --excerpt 0. With a classifier and labelled documents,
+    results have the probability that they are of the query's class.
 
     Example: docsigma index model tickets.csv --out tickets-index
     """
@@ -52,15 +56,7 @@ def index(
     if calibration is not None and classifier is None:
         raise InputError("--calibration is for probabilities, which need --classifier")
     built = empty_index(model, classifier)
-    source = reader.count(docs, built.model)
-    for rows in source.blocks():
-        built.add_counts(
-            source.counts[rows],
-            source.ids(rows),
-            source.labels(rows),
-            None if source.texts is None else source.texts(rows),
-            excerpt=excerpt,
-        )
+    _add(built, reader.count(docs, built.model), excerpt)
     found = built.index
     if classifier is not None and calibration is not None:
         source = reader.count(calibration, built.model)
@@ -85,6 +81,52 @@ def index(
         "probabilities": "yes" if report["probabilities"] else "no",
     }
     _common.print_report(report, as_json, f"{docs} -> {out}", shown)
+
+
+@_common.with_options()
+def add(
+    index: Annotated[Path, typer.Argument(help="Index folder, made by `index`.")],
+    docs: _common.DocumentsArgument,
+    *,
+    excerpt: Annotated[int, option("Characters of each document to keep.")] = 120,
+    reader: _common.DocumentOptions,
+    as_json: _common.JsonFlag = False,
+) -> None:
+    """Embed documents and add them to an index.
+
+    Ids that the index has are refused, and then nothing is added. Servers that read the
+    index keep what they have until they are started again.
+
+    Example: docsigma add tickets-index february.csv
+    """
+    from docsigma.search import DocumentIndex
+
+    found = DocumentIndex.load(index)
+    before, source = len(found), reader.count(docs, found.model)
+    known = set(found.index.ids)
+    if again := [name for name in source.ids(slice(None)) if name in known]:
+        raise InputError(
+            f"{index} already has {len(again)} of the ids of {docs}, the first is "
+            f"{again[0]!r}: each document needs an id of its own (--id-column)"
+        )
+    _add(found, source, excerpt)
+    found.save(index, overwrite=True)
+    report = {"index": str(index), "n_added": len(found) - before}
+    report["n_documents"] = len(found)
+    shown = {"documents added": report["n_added"], "documents": len(found)}
+    _common.print_report(report, as_json, f"{docs} -> {index}", shown)
+
+
+def _add(index: DocumentIndex, source: CountedSource, excerpt: int) -> None:
+    """Add documents to an index, in blocks."""
+    for rows in source.blocks():
+        index.add_counts(
+            source.counts[rows],
+            source.ids(rows),
+            source.labels(rows),
+            None if source.texts is None else source.texts(rows),
+            excerpt=excerpt,
+        )
 
 
 def empty_index(model: Path, classifier: Path | None) -> DocumentIndex:

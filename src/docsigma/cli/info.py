@@ -3,13 +3,91 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
 
 from docsigma.cli import _common
 
 
-def info(model: _common.ModelFolder, as_json: _common.JsonFlag = False) -> None:
-    """Describe a folder made by `fit` or `classifier fit`."""
+def info(
+    folder: Annotated[
+        Path,
+        typer.Argument(help="Made by `fit`, `classifier fit`, `index` or `count`."),
+    ],
+    as_json: _common.JsonFlag = False,
+) -> None:
+    """Describe a folder: a model, a classifier, an index, or counts."""
+    from docsigma._files import CONFIG, read_json_object
+    from docsigma.counts import is_counts_folder
+    from docsigma.search._generations import FORMAT
+
+    config = (
+        read_json_object(folder / CONFIG, "") if (folder / CONFIG).is_file() else {}
+    )
+    if config.get("format") == FORMAT:
+        _describe_index(folder, as_json)
+    elif is_counts_folder(folder):
+        _describe_counts(folder, as_json)
+    else:
+        _describe_model(folder, as_json)
+
+
+def _describe_index(folder: Path, as_json: bool) -> None:
+    from docsigma.search import DocumentIndex
+
+    found = DocumentIndex.load(folder)
+    index = found.index
+    labels = [label for label in index.labels if label is not None]
+    report: dict[str, Any] = {
+        "kind": "index",
+        "n_documents": len(index),
+        "n_labelled": len(labels),
+        "labels": sorted(set(labels)),
+        "metric": index.metric,
+        "approximate": index._neighbours is not None,
+        "probabilities": index.calibration is not None,
+        "n_excerpts": len(found._excerpts),
+        "model": type(found.model).__name__,
+        "n_components": int(found.model.n_components),
+        "model_digest": index.model_digest,
+    }
+    rows = {
+        "documents": report["n_documents"],
+        "with a label": report["n_labelled"],
+        "different labels": len(report["labels"]),
+        "with the beginning of their text": report["n_excerpts"],
+        "ranked by": index.metric.replace("_", " "),
+        "search": "approximate" if report["approximate"] else "exact",
+        "probabilities": "yes" if report["probabilities"] else "no",
+        "model": f"{report['model']} of size {report['n_components']}",
+    }
+    _common.print_report(report, as_json, f"Index in {folder}", rows)
+
+
+def _describe_counts(folder: Path, as_json: bool) -> None:
+    from docsigma.counts import DiskCounts
+
+    found = DiskCounts(folder)
+    report: dict[str, Any] = {
+        "kind": "counts",
+        "n_documents": found.n_documents,
+        "n_features": found.n_features,
+        "nnz": found.nnz,
+        "bytes": found.nbytes,
+        "has_vocabulary": found.vocabulary is not None,
+    }
+    rows = {
+        "documents": report["n_documents"],
+        "words in the vocabulary": report["n_features"],
+        "counts that are not zero": report["nnz"],
+        "bytes on disk": report["bytes"],
+    }
+    _common.print_report(report, as_json, f"Counts in {folder}", rows)
+
+
+def _describe_model(model: Path, as_json: bool) -> None:
     from docsigma.classifiers.counts_classifier import FOLDER_KIND, CountsClassifier
     from docsigma.models.registry import restore_model
     from docsigma.persistence import read_model

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -100,6 +99,6 @@ def _show(found: DocumentIndex, matches: list[Match], title: str) -> None:
             score = f"{100 * match.probability:.0f} %"
         label = [match.label or ""] if labelled else []
         words = " ".join(word for word, _ in match.words)
-        begins = textwrap.shorten(match.excerpt or "", 60, placeholder=" …")
+        begins = _common.beginning(match.excerpt or "")
         table.add_row(score, match.id, *label, words, begins)
     _common.show(table)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from docsigma.cli import _common
 from docsigma.cli._common import option
 from docsigma.cli._counted import embed_counts
+
+if TYPE_CHECKING:
+    from docsigma.cli._counted import CountedSource
 
 
 @_common.with_options()
@@ -50,6 +54,15 @@ def topics(
         return
     source = reader.count(docs, smm)
     means, q = embed_counts(smm, source.counts)
+    n_documents = len(source.counts)
+    n_groups = min(clusters, _n_different(source))
+    if n_groups < clusters <= n_documents:
+        typer.echo(
+            f"docsigma: {docs} makes {n_groups} groups and not {clusters}: it has only "
+            f"{n_groups} documents with different words",
+            err=True,
+        )
+        clusters = n_groups
     groups = group_by_means(smm, means if q is None else q, clusters, words)
     if as_json:
         rows_json = [asdict(g) | {"nearest": source.ids(g.nearest)} for g in groups]
@@ -63,10 +76,21 @@ def topics(
     for g in groups:
         variance = g.mean_total_variance
         shown = [] if variance is None else [f"{variance:.2f}"]
-        nearest = source.ids(g.nearest)[0]
+        (nearest,) = source.shown(g.nearest[:1])
         rows.add_row(str(g.size), *shown, ", ".join(g.words), nearest)
     _common.show(rows)
     _suggest_stop_words([word for g in groups for word in g.words])
+
+
+def _n_different(source: CountedSource) -> int:
+    """Return the number of documents with different counts."""
+    found: set[int] = set()
+    for rows in source.blocks():
+        counts = source.counts[rows]
+        for start, end in pairwise(counts.indptr.tolist()):
+            words, values = counts.indices[start:end], counts.data[start:end]
+            found.add(hash((words.tobytes(), values.tobytes())))
+    return len(found)
 
 
 def _suggest_stop_words(words: list[str]) -> None:

@@ -91,7 +91,7 @@ def tune(
             _, counts = DocumentEmbedder().learn_words(train.texts)
     labels = None
     if found is not None and (objective != "perplexity" or None not in found):
-        rows, known = _common.labelled_rows(found, counts.shape[0], corpus)
+        rows, known = _common.labelled_rows(found, counts.shape[0], corpus, reader)
         counts, labels = counts[rows], known.tolist()
     started, before = time.perf_counter(), gpu_work()
     with _common.resumable(f"the trials so far are in {journal}"):

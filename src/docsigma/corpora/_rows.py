@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import itertools
 import json
 import sys
 import warnings
@@ -14,6 +15,7 @@ from docsigma.corpora._streams import (
     COMPRESSIONS,
     check_encoding,
     existing_file,
+    marked_encoding,
     not_encoded,
     numbered_lines,
     read_bytes,
@@ -28,13 +30,16 @@ if TYPE_CHECKING:
     Wanted = Mapping[str, str]
 
 
-Row = tuple[int, dict[str, object]]
+# Its line in the file, its row as a spreadsheet counts them, and its columns.
+Row = tuple[int, int, dict[str, object]]
 # Delimiters that are recognised for a hint.
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 def json_rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
-    r"""Yield number and object of each line of a ``.jsonl`` file that is not blank.
+    r"""Yield number (twice) and object of each line of a ``.jsonl`` file.
+
+    Blank lines are skipped.
 
     Examples
     --------
@@ -43,7 +48,7 @@ def json_rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
     >>> file = Path(tempfile.mkdtemp()) / "weather.jsonl"
     >>> _ = file.write_text('{"text": "sun"}\n\n{"text": "rain"}\n')
     >>> list(json_rows(file))
-    [(1, {'text': 'sun'}), (3, {'text': 'rain'})]
+    [(1, 1, {'text': 'sun'}), (3, 3, {'text': 'rain'})]
     """
     for number, line in numbered_lines(path, encoding):
         if not line.strip():
@@ -63,13 +68,16 @@ def json_rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
             )
         if "\\ud" in line or "\\uD" in line:
             _check_surrogates(where, row)
-        yield number, row
+        yield number, number, row
 
 
 def table_rows(
     path: Path, *, delimiter: str, wanted: Wanted, encoding: str = "utf-8"
 ) -> Iterator[Row]:
-    """Yield line number and columns of each row of a ``.csv`` or ``.tsv`` file."""
+    """Yield line, row and columns of each row of a ``.csv`` or ``.tsv`` file.
+
+    A row is more than one line where a line break is inside quotes.
+    """
     first = ""
 
     def lines() -> Iterator[str]:
@@ -80,7 +88,7 @@ def table_rows(
 
     reader = csv.reader(lines(), delimiter=delimiter, strict=True)
     header: list[str] | None = None
-    while True:
+    for row in itertools.count(1):
         number = reader.line_num + 1
         try:
             # Not around the yield: the limit applies to the whole process.
@@ -88,7 +96,10 @@ def table_rows(
                 values = next(reader, None)
         except csv.Error as error:
             hint = "" if header else _separated_by(first, delimiter)
-            raise InputError(f"{path}, line {number}: {error}{hint}") from error
+            what = str(error)
+            if what == "unexpected end of data":
+                what = 'a quote (") opens in this row and is never closed'
+            raise InputError(f"{path}, line {number}: {what}{hint}") from error
         if values is None:
             return
         if not values:
@@ -109,12 +120,13 @@ def table_rows(
                 f"names {len(header)} columns"
             )
         else:
-            yield number, dict(zip(header, values, strict=True))
+            yield number, row, dict(zip(header, values, strict=True))
 
 
-def parquet_rows(path: Path, *, wanted: Wanted) -> Iterator[Row]:
+def parquet_rows(path: Path, *, wanted: Wanted | None) -> Iterator[Row]:
     """Yield number and columns of each row of a ``.parquet`` file, batch by batch.
 
+    With None as `wanted`, all columns are read.
     A compressed file (``.parquet.gz``) is read whole first: its index is at its end.
     """
     try:
@@ -131,13 +143,13 @@ def parquet_rows(path: Path, *, wanted: Wanted) -> Iterator[Row]:
     try:
         with pyarrow.parquet.ParquetFile(source) as file:
             found = list(file.schema_arrow.names)
-            check_columns(str(path), found, wanted)
-            columns = [name for name in found if name in wanted]
+            check_columns(str(path), found, wanted or {})
+            columns = [name for name in found if wanted is None or name in wanted]
             # Batches of the default size could fill the memory if texts are long.
             for batch in file.iter_batches(batch_size=4096, columns=columns):
                 for row in batch.to_pylist():
                     number += 1
-                    yield number, row
+                    yield number, number, row
     except (pyarrow.ArrowException, OSError, EOFError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"cannot read {path}: damaged Parquet ({reason})") from error
@@ -148,7 +160,7 @@ def line_rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
     blank = True
     for number, line in numbered_lines(path, encoding):
         blank = blank and not line.strip()
-        yield number, {"text": line.rstrip("\r\n")}
+        yield number, number, {"text": line.rstrip("\r\n")}
     if blank:
         raise InputError(f"{path} has no documents")
 
@@ -172,11 +184,12 @@ def folder_rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
     for number, name in enumerate(names, start=1):
         label = name.parts[0] if len(name.parts) > 1 else None
         raw = read_bytes(path / name)
-        if _is_binary(raw, encoding):
+        own = marked_encoding(raw, encoding)
+        if _is_binary(raw, own):
             binary.append(name.as_posix())
             continue
-        text = _text(path / name, raw, encoding)
-        yield number, {"id": name.as_posix(), "text": text, "label": label}
+        text = _text(path / name, raw, own)
+        yield number, number, {"id": name.as_posix(), "text": text, "label": label}
     if not binary:
         return
     shown = ", ".join(binary[:5]) + (", ..." if len(binary) > 5 else "")

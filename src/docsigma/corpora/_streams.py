@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 COMPRESSIONS = (".gz", ".xz")
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# What Excel's "Unicode Text" and Notepad's "Unicode" begin with.
+_WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def base_name(path: Path) -> str:
@@ -95,6 +97,18 @@ def check_encoding(encoding: str) -> str:
     return name
 
 
+def marked_encoding(start: bytes, encoding: str) -> str:
+    r"""Return utf-16 for a file that starts with its mark, else `encoding`.
+
+    Examples
+    --------
+    >>> marked_encoding("sun".encode("utf-16"), "utf-8"), marked_encoding(b"s", "utf-8")
+    ('utf-16', 'utf-8')
+    """
+    wide = encoding == "utf-8" and start.startswith(_WIDE_MARKS)
+    return "utf-16" if wide else encoding
+
+
 def not_encoded(where: str, encoding: str, byte: int) -> InputError:
     """Return the error for a byte that the file's encoding does not have."""
     if encoding != "utf-8":
@@ -108,17 +122,25 @@ def not_encoded(where: str, encoding: str, byte: int) -> InputError:
 def numbered_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
     r"""Yield each line of a file with its number, from 1, and its line end.
 
-    A byte-order mark is dropped. Only ``\n`` ends a line; Unicode's other separators
-    stay part of the text. The error for a line that is not in the encoding names it.
+    A byte-order mark is dropped, and that of UTF-16 is obeyed. Only ``\n`` ends a line;
+    Unicode's other separators stay part of the text. The error for a line that is not
+    in the encoding names it.
     """
     encoding = check_encoding(encoding)
     with open_bytes(existing_file(path)) as stream:
+        start: Any = stream
+        encoding = marked_encoding(start.peek(2), encoding)
         if encoding != "utf-8":
             yield from _decoded_lines(path, stream, encoding)
             return
         for number, raw in enumerate(stream, start=1):
             if number == 1:
                 raw = raw.removeprefix(_BYTE_ORDER_MARK)
+                if b"\0" in raw:
+                    raise InputError(
+                        f"{path}, line 1: it has zero bytes, as UTF-16 has: set "
+                        "`encoding` to utf-16-le or utf-16-be"
+                    )
             try:
                 line = raw.decode("utf-8")
             except UnicodeDecodeError as error:

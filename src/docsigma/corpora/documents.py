@@ -37,6 +37,9 @@ class Documents:
         Word of each column of `counts`, if known.
     source : str
         Origin, for messages.
+    rows : list of int, optional
+        Row of each document in the file, as a spreadsheet counts them: the first line
+        is 1, and a line break inside quotes starts no new row.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class Documents:
     labels: Sequence[str | None] | None = None
     words: list[str] | None = None
     source: str = ""
+    rows: list[int] | None = None
 
     def __post_init__(self) -> None:
         of = _of(self.source)
@@ -66,8 +70,13 @@ class Documents:
         if self.counts is not None and getattr(self.counts, "format", "") != "csr":
             kind = type(self.counts).__name__
             raise InputError(f"`counts`{of} must be a csr_matrix, got {kind}")
-        rows = None if self.counts is None else range(self.counts.shape[0])
-        sized = {"texts": self.texts, "labels": self.labels, "rows of counts": rows}
+        counted = None if self.counts is None else range(self.counts.shape[0])
+        sized = {
+            "texts": self.texts,
+            "labels": self.labels,
+            "rows of counts": counted,
+            "numbers of rows": self.rows,
+        }
         for name, value in sized.items():
             if value is not None and len(value) != len(self.ids):
                 raise InputError(
@@ -105,6 +114,7 @@ class Documents:
             labels=None if self.labels is None else [self.labels[r] for r in chosen],
             words=self.words,
             source=self.source,
+            rows=None if self.rows is None else [self.rows[row] for row in chosen],
         )
 
     def labelled(self) -> tuple[Documents, list[str]]:
@@ -139,6 +149,9 @@ class Documents:
             labels = [label for some in missing for label in some]
         counts = [block.counts for block in blocks if block.counts is not None]
         texts = [text for block in blocks for text in block.texts or []]
+        rows = None
+        if all(block.rows is not None for block in blocks):
+            rows = [row for block in blocks for row in block.rows or []]
         return cls(
             ids=[one for block in blocks for one in block.ids],
             texts=None if counts else texts,
@@ -146,6 +159,7 @@ class Documents:
             labels=labels,
             words=blocks[0].words,
             source=blocks[0].source,
+            rows=rows,
         )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +25,7 @@ from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from docsigma.corpora._rows import Row
 
@@ -32,6 +34,9 @@ TABLES = (".csv", ".tsv")
 TEXTS = (".jsonl", ".csv", ".tsv", ".parquet", ".txt")
 MATRICES = (".mtx", ".npz")
 SUFFIXES = TEXTS + MATRICES
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
+# Cells of tables that mean no label, in either case, as spreadsheets and pandas write.
+MISSING_LABELS = ("nan", "na", "n/a", "null")
 # A block of documents ends early at this number of characters.
 BLOCK_CHARACTERS = 2**24
 
@@ -60,6 +65,7 @@ def iter_documents(
     delimiter: str | None = None,
     encoding: str = "utf-8",
     vocabulary: str | os.PathLike[str] | None = None,
+    missing_labels: Sequence[str] = MISSING_LABELS,
 ) -> Iterator[Documents]:
     r"""Yield the documents of a file or a folder, a block at a time.
 
@@ -85,16 +91,21 @@ def iter_documents(
     path : path
     text_column, label_column, id_column : str
         Columns of a table. A label that is blank or null is None; a block without any
-        label has no `labels`. A missing id is replaced by the number of the line. With
+        label has no `labels`. A missing id is replaced by the number of the row, as a
+        spreadsheet counts it: a line break inside quotes starts no row. With
         None as `label_column` or `id_column`, that column is not read. A table may
         lack the columns ``label`` and ``id``, but no column that you name otherwise.
     delimiter : str, optional
         Delimiter of a ``.csv`` or ``.tsv`` file, by default a comma or a tab; "tab"
         means a tab.
     encoding : str, default="utf-8"
-        Encoding of the texts, for example ``"cp1252"``.
+        Encoding of the texts, for example ``"cp1252"``; UTF-16 is recognised by its
+        mark.
     vocabulary : path, optional
         For counts only: words of the columns, see `read_matrix`.
+    missing_labels : sequence of str, optional
+        Labels of a table that mean none, in either case, besides blank ones; ``()`` for
+        blank ones alone. A warning says how many there are.
 
     Examples
     --------
@@ -119,6 +130,11 @@ def iter_documents(
         )
     if not is_folder:
         existing_file(file)
+        if suffix in SPREADSHEETS:
+            raise InputError(
+                f"cannot read {file}: it is a spreadsheet, save the sheet as CSV UTF-8 "
+                "(in Excel: File, Save As) and read that file"
+            )
         if suffix not in SUFFIXES:
             raise InputError(
                 f"cannot read {file}: unknown suffix {suffix!r}, known are "
@@ -150,7 +166,9 @@ def iter_documents(
     else:
         rows = table_rows(file, delimiter=mark, wanted=wanted, encoding=encoding)
     unit = "row" if suffix == ".parquet" else "line"
-    yield from _blocks(file, rows, columns, unit)
+    missing = () if is_folder else missing_labels
+    for block in _blocks(file, rows, columns, unit, missing):
+        yield replace(block, rows=None) if is_folder else block
 
 
 def _check_delimiter(delimiter: str | None, file: Path, suffix: str) -> str:
@@ -184,7 +202,11 @@ Columns = tuple[str, str | None, str | None]
 
 
 def _blocks(
-    path: Path, rows: Iterator[Row], columns: Columns, unit: str
+    path: Path,
+    rows: Iterator[Row],
+    columns: Columns,
+    unit: str,
+    missing_labels: Sequence[str],
 ) -> Iterator[Documents]:
     """Collect rows into blocks of documents, checking each value."""
     text_column, label_column, id_column = columns
@@ -203,13 +225,15 @@ def _blocks(
 
     def block() -> Documents:
         known = labels if any(label is not None for label in labels) else None
-        return Documents(ids, texts, labels=known, source=str(path))
+        return Documents(ids, texts, labels=known, source=str(path), rows=places)
 
     ids: list[str] = []
     texts: list[str] = []
     labels: list[str | None] = []
-    number = n_characters = 0
-    for number, row in rows:
+    places: list[int] = []
+    missing = {label.strip().lower() for label in missing_labels}
+    n_missing = number = n_characters = 0
+    for number, place, row in rows:
         text = row.get(text_column)
         if not isinstance(text, str):
             check_columns(
@@ -217,17 +241,46 @@ def _blocks(
             )
             kind = type(text).__name__
             raise refuse(f"column `{text_column}` must be a string, got {kind}")
-        labels.append(value(label_column))
-        ids.append(value(id_column) or str(number))
+        label = value(label_column)
+        if label is not None and label.strip().lower() in missing:
+            label = None
+            n_missing += 1
+        labels.append(label)
+        ids.append(value(id_column) or str(place))
         texts.append(text)
+        places.append(place)
         n_characters += len(text)
         if len(texts) == BLOCK or n_characters >= BLOCK_CHARACTERS:
             yield block()
-            ids, texts, labels, n_characters = [], [], [], 0
+            ids, texts, labels, places, n_characters = [], [], [], [], 0
     if texts:
         yield block()
     elif not number:
         raise InputError(f"{path} has no documents")
+    if n_missing:
+        warnings.warn(
+            f"{path}: cells that count as no label ({', '.join(sorted(missing))}): "
+            f"{n_missing}; set `missing_labels` if they are labels",
+            stacklevel=2,
+        )
+
+
+def column_names(path: str | os.PathLike[str], **options: Any) -> list[str]:
+    """Return the columns of the first row of a table, none for another kind of file.
+
+    `options` are those of `iter_documents`.
+    """
+    file = Path(path)
+    suffix, encoding = _suffix(file), options.get("encoding", "utf-8")
+    rows: Iterator[Row] = iter(())
+    if suffix == ".jsonl":
+        rows = json_rows(file, encoding)
+    elif suffix in TABLES:
+        mark = _check_delimiter(options.get("delimiter"), file, suffix)
+        rows = table_rows(file, delimiter=mark, wanted={}, encoding=encoding)
+    elif suffix == ".parquet":
+        rows = parquet_rows(file, wanted=None)
+    return list(next(rows, (0, 0, {}))[2])
 
 
 def _scalar(value: object) -> str | None:

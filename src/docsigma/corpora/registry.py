@@ -13,7 +13,12 @@ from docsigma.corpora import docstrings, newsgroups, synthetic
 from docsigma.corpora._data import files_status
 from docsigma.corpora._streams import base_name
 from docsigma.corpora.documents import Corpus
-from docsigma.corpora.files import SUFFIXES, iter_documents, read_documents
+from docsigma.corpora.files import (
+    SPREADSHEETS,
+    SUFFIXES,
+    iter_documents,
+    read_documents,
+)
 from docsigma.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -126,7 +131,7 @@ def load_corpus(name: str | os.PathLike[str], **options: Any) -> Corpus:
     is_path = (
         not isinstance(name, str)
         or len(path.parts) > 1
-        or Path(base_name(path)).suffix.lower() in SUFFIXES
+        or Path(base_name(path)).suffix.lower() in SUFFIXES + SPREADSHEETS
     )
     if not is_path and not path.exists():
         if where := install_hint("corpora", str(name)):

@@ -20,7 +20,8 @@ STATIC = Path(__file__).parent / "static"
 def write_page(workspace: Workspace, file: Path) -> None:
     """Write a page that holds the corpus and opens without a server.
 
-    It cannot train a classifier, and its search is for words.
+    It cannot train a classifier, its search is for words, and the table that it saves
+    has no texts.
     """
     documents = [workspace.document(row) for row in range(len(workspace))]
     for document in documents:
@@ -32,7 +33,7 @@ def write_page(workspace: Workspace, file: Path) -> None:
         "points": base64.b64encode(workspace.points()).decode(),
         "state": base64.b64encode(workspace.state()).decode(),
         "documents": documents,
-        "csv": workspace.predictions_csv(),
+        "csv": workspace.predictions_csv(with_text=False),
     }
     with atomic_file(file) as temporary:
         temporary.write_text(assemble(data), "utf-8")

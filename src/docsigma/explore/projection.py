@@ -8,9 +8,36 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from docsigma._array_checks import Floats
+from docsigma.exceptions import InputError
+from docsigma.workers.text_batches import granted_threads
 
 if TYPE_CHECKING:
     from docsigma.posterior import GaussianPosterior
+
+
+def arrange_by_neighbours(mean: Floats, random_state: int = 0) -> Floats:
+    """Return places on a plane where neighbours lie together, by t-SNE.
+
+    Only neighbourhoods are kept: distances, directions and ellipses mean nothing there.
+    """
+    try:
+        from openTSNE import TSNE
+    except ImportError as error:
+        raise InputError(
+            "the map of neighbours needs openTSNE: pip install docsigma[neighbours]"
+        ) from error
+    if len(mean) < 10:
+        raise InputError(
+            f"the map of neighbours needs 10 documents or more, there are {len(mean)}"
+        )
+    layout = TSNE(
+        # Each document has three times as many neighbours.
+        perplexity=min(30, (len(mean) - 1) / 3),
+        initialization="pca",
+        n_jobs=granted_threads(),
+        random_state=random_state,
+    )
+    return np.asarray(layout.fit(mean), dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from docsigma._array_checks import Floats
+from docsigma._files import harmless_cell
 from docsigma.exceptions import InputError
 from docsigma.explore.drift import compare_batches
 from docsigma.explore.labels import Labels
 from docsigma.explore.packing import pack, to_bytes
 from docsigma.explore.predictions import Predictions, fit_few_labels
-from docsigma.explore.projection import Projection
+from docsigma.explore.projection import Projection, arrange_by_neighbours
 from docsigma.explore.proposals import propose
 from docsigma.explore.words import mark_words
 from docsigma.groups.by_means import group_numbers
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
     from docsigma.search import DocumentIndex
-
-# Cells that begin so are formulas to spreadsheets.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Workspace:
@@ -62,6 +60,8 @@ class Workspace:
         Searches; by default documents are ranked by the distance of their Gaussians.
     labels_file : Path, default=None
         File that keeps the labels.
+    numbers : sequence of int, default=None
+        Rows of the documents in their file, as a spreadsheet counts them.
     """
 
     def __init__(
@@ -78,6 +78,7 @@ class Workspace:
         classifier: CountsClassifier | None = None,
         index: DocumentIndex | None = None,
         labels_file: Path | None = None,
+        numbers: Sequence[int] | None = None,
         title: str = "documents",
     ) -> None:
         self.words = known_words(model)
@@ -85,6 +86,7 @@ class Workspace:
             raise InputError(f"{title} has no documents to show")
         self.model, self.posterior, self.title = model, posterior, title
         self.ids, self.texts, self.index = ids, texts, index
+        self.numbers = numbers
         self.n_topics, self.n_old = n_topics, n_old
         self._n_unknown = n_unknown
         self.labels = Labels(ids, given, labels_file)
@@ -158,6 +160,13 @@ class Workspace:
         arrays["odd"] = to_bytes(self.oddness)
         return pack(arrays)
 
+    @cached_property
+    def neighbour_map(self) -> bytes:
+        """Places of documents by their neighbours, computed when first asked for."""
+        means = np.asarray(self.posterior.mean, dtype=np.float64)
+        x, y = arrange_by_neighbours(means).astype(np.float32).T
+        return pack({"x": x, "y": y})
+
     def state(self) -> bytes:
         """Return the current labels and predictions of all documents."""
         found = self.predictions
@@ -203,6 +212,7 @@ class Workspace:
             **self.rows([row])[0],
             "pieces": mark_words(self.words, shown),
             "left_out": len(text) - len(shown),
+            "number": None if self.numbers is None else self.numbers[row],
             "n_tokens": None if tokens is None else float(tokens[row]),
             "certainty": float(self.certainty[row]),
             "oddness": float(self.oddness[row]),
@@ -269,22 +279,29 @@ class Workspace:
     def _new_rows(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         return self.rows([row + self.n_old for row in rows])
 
-    def predictions_csv(self) -> str:
-        """Return labels and predictions of all documents as a table."""
+    def predictions_csv(self, with_text: bool = True) -> str:
+        """Return labels, predictions and texts of all documents as a table."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        head = ["id", "label", "topic", "certainty", "oddness"]
         p = self.predictions
-        more = [] if p is None else ["predicted", "probability", "entropy"]
-        writer.writerow([*head, *more])
         for row, name in enumerate(self.ids):
-            values = [f"{self.certainty[row]:.4f}", f"{self.oddness[row]:.4f}"]
-            line = [name, self.labels.of.get(row, ""), int(self.topic[row]), *values]
+            line: dict[str, object] = {}
+            if self.numbers is not None:
+                line["row"] = self.numbers[row]
+            line |= {"id": name, "label": self.labels.of.get(row, "")}
             if p is not None:
                 best = int(p.proba[row].argmax())
-                numbers = (p.proba[row, best], p.entropy[row])
-                line += [p.classes[best], *(f"{value:.4f}" for value in numbers)]
-            writer.writerow([_harmless(value) for value in line])
+                line["predicted"] = p.classes[best]
+                line["probability"] = f"{p.proba[row, best]:.4f}"
+                line["entropy"] = f"{p.entropy[row]:.4f}"
+            if with_text:
+                line["text"] = self.texts[row]
+            line["topic"] = int(self.topic[row])
+            line["certainty"] = f"{self.certainty[row]:.4f}"
+            line["oddness"] = f"{self.oddness[row]:.4f}"
+            if row == 0:
+                writer.writerow(line)
+            writer.writerow([harmless_cell(value) for value in line.values()])
         return out.getvalue()
 
     def _nearest(
@@ -306,14 +323,3 @@ def _share_in_front(
     square = np.square(away).sum(axis=2)
     limit = np.partition(square, n - 1, axis=1)[:, n - 1 : n]
     return np.asarray((square <= limit).mean(axis=0))
-
-
-def _harmless(value: object) -> object:
-    """Return a cell that no spreadsheet reads as a formula; numbers stay."""
-    if not isinstance(value, str) or not value.startswith(FORMULA):
-        return value
-    try:
-        float(value)
-    except ValueError:
-        return f"'{value}"
-    return value

@@ -10,6 +10,7 @@ from docsigma.metrics.calibration import (
 from docsigma.metrics.classification import (
     accuracy,
     brier_score,
+    confused_pairs,
     cross_entropy,
     scores_by_class,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "accuracy_at_coverage",
     "brier_score",
     "calibrate_variances",
+    "confused_pairs",
     "cross_entropy",
     "entropies",
     "error_detection_area",

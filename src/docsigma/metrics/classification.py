@@ -87,6 +87,47 @@ def brier_score(probabilities: Any, labels: Any, *, classes: Any = None) -> floa
     return float(np.mean((errors**2).sum(axis=1)))
 
 
+def confused_pairs(
+    probabilities: Any, labels: Any, n: int = 10, *, classes: Any = None
+) -> list[dict[str, Any]]:
+    """Return the `n` pairs of classes that are confused most, most documents first.
+
+    Parameters
+    ----------
+    probabilities, labels, classes
+        As for :func:`accuracy`.
+    n : int
+        Number of pairs.
+
+    Returns
+    -------
+    list of dict
+        With ``label``, ``predicted``, ``n_documents``, and ``per_cent`` of the label's
+        documents.
+
+    Examples
+    --------
+    >>> confused_pairs([[0.9, 0.1], [0.8, 0.2]], [1, 0])
+    [{'label': '1', 'predicted': '0', 'n_documents': 1, 'per_cent': 100.0}]
+    """
+    values, codes = check_probabilities(probabilities, labels, classes)
+    names = range(values.shape[1]) if classes is None else classes
+    guesses = values.argmax(axis=1)
+    wrong = np.column_stack([codes, guesses])[codes != guesses]
+    pairs, counts = np.unique(wrong, axis=0, return_counts=True)
+    sizes = np.bincount(codes, minlength=values.shape[1])
+    order = np.argsort(-counts, kind="stable")[:n]
+    return [
+        {
+            "label": str(names[pairs[i, 0]]),
+            "predicted": str(names[pairs[i, 1]]),
+            "n_documents": int(counts[i]),
+            "per_cent": float(100 * counts[i] / sizes[pairs[i, 0]]),
+        }
+        for i in order
+    ]
+
+
 def scores_by_class(
     probabilities: Any, labels: Any, *, classes: Any = None
 ) -> dict[str, Any]:

@@ -123,8 +123,12 @@ def plot_reliability(
     accuracy, gap = curve.accuracy[used], (curve.confidence - curve.accuracy)[used]
     style = {"color": PALETTE[0], "edgecolor": "white", "label": "accuracy"}
     upper.bar(height=accuracy, **bars, **style)
-    style = {"color": PALETTE[3], "edgecolor": PALETTE[3], "label": "gap to confidence"}
-    upper.bar(height=gap, bottom=accuracy, **bars, **style, alpha=0.3, linewidth=0.8)
+    for name, colour, some in (
+        ("confidence above it", PALETTE[3], np.maximum(gap, 0)),
+        ("confidence below it", PALETTE[7], np.minimum(gap, 0)),
+    ):
+        style = {"color": colour, "edgecolor": colour, "label": name}
+        upper.bar(height=some, bottom=accuracy, **bars, **style, alpha=0.3, linewidth=0)
     upper.plot([0, 1], [0, 1], "--", color=_GREY, label="perfectly calibrated")
     upper.set(ylabel="accuracy", xlim=(0, 1), ylim=(0, 1))
     upper.set_title("Reliability")
@@ -134,7 +138,7 @@ def plot_reliability(
     )
     share = curve.counts / curve.counts.sum()
     lower.bar(left, share, width, align="edge", color=_GREY, edgecolor="white")
-    lower.set(xlabel="confidence (largest probability)", ylabel="share")
+    lower.set(xlabel="confidence (largest probability)", ylabel="share of\ndocuments")
     for axes in (upper, lower):
         _add_grid(axes)
     figure.align_ylabels()
@@ -170,26 +174,39 @@ def plot_risk_coverage(
 
 
 def plot_confusion_matrix(
-    probabilities: Any, labels: Any, *, classes: Any = None
+    probabilities: Any, labels: Any, *, classes: Any = None, max_classes: int = 25
 ) -> Figure:
-    """Draw the confusion matrix; rows are the true classes and sum to 100%.
+    """Draw the confusion matrix; a row holds per cents of a true class.
+
+    Of more than `max_classes` classes, those that are confused most are drawn, each
+    beside those that it is confused with, and a row need not sum to 100%.
 
     Parameters
     ----------
     probabilities, labels, classes
         As for :func:`~docsigma.metrics.classification.accuracy`.
+    max_classes : int
+        Most classes to draw.
     """
+    if max_classes < 2:
+        raise InputError(f"`max_classes` must be at least 2, got {max_classes}")
     values, codes = check_probabilities(probabilities, labels, classes)
     n = values.shape[1]
     names = [str(name) for name in (range(n) if classes is None else classes)]
     names = [name if len(name) <= 28 else name[:27] + "…" for name in names]
+    guesses = values.argmax(axis=1)
+    percent = 100 * confusion_matrix(codes, guesses, labels=range(n), normalize="true")
+    title = "Confusion matrix"
+    if n > max_classes:
+        chosen = _most_confused(confusion_matrix(codes, guesses), max_classes)
+        percent, names = percent[np.ix_(chosen, chosen)], [names[i] for i in chosen]
+        title += f": the {len(chosen)} of {n} classes that are confused most"
+        n = len(chosen)
     # The figure grows with the number of classes and the longest name.
     names_inches = 0.075 * max(len(name) for name in names)
     side = max(2.6, 0.29 * n)
     figure = new_figure(side + names_inches + 1.7, side + names_inches + 1.0)
     axes = figure.subplots()
-    guesses = values.argmax(axis=1)
-    percent = 100 * confusion_matrix(codes, guesses, labels=range(n), normalize="true")
     drawn = ConfusionMatrixDisplay(percent, display_labels=names).plot(
         ax=axes,
         cmap="Blues",
@@ -204,10 +221,27 @@ def plot_confusion_matrix(
     axes.tick_params(labelsize=8, length=0)
     axes.spines[:].set_visible(False)
     axes.set(xlabel="predicted class", ylabel="true class")
-    axes.set_title("Confusion matrix")
+    axes.set_title(title, fontsize=10)
     bar = figure.colorbar(drawn.im_, ax=axes, shrink=0.6, aspect=25, pad=0.02)
     bar.set_label("% of the true class")
     return figure
+
+
+def _most_confused(counts: Any, n_classes: int) -> list[int]:
+    """Return classes of the most frequent errors, confused ones side by side."""
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
+    errors = counts + counts.T
+    np.fill_diagonal(errors, 0)
+    rows, columns = np.triu_indices(len(errors), 1)
+    order = np.argsort(-errors[rows, columns], kind="stable")
+    pairs = np.column_stack([rows, columns])[order].ravel().tolist()
+    chosen = sorted(list(dict.fromkeys(pairs))[:n_classes])
+    apart = 1 / (1 + errors[np.ix_(chosen, chosen)].astype(np.float64))
+    np.fill_diagonal(apart, 0)
+    tree = linkage(squareform(apart), "average", optimal_ordering=True)
+    return [chosen[leaf] for leaf in leaves_list(tree)]
 
 
 def plot_cross_entropy_by_length(
@@ -274,7 +308,7 @@ def plot_cross_entropy_by_length(
     axes.xaxis.set_minor_formatter("")
     axes.set(xlabel="tokens in the document", ylabel="cross-entropy (nats)")
     axes.set(ylim=(0, None))
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, title="whiskers: two standard errors")
     return figure
 
 

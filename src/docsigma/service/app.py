@@ -26,7 +26,7 @@ from docsigma.exceptions import InputError
 from docsigma.models.components import describe_dimensions
 from docsigma.service import schemas
 from docsigma.service.batcher import BusyError
-from docsigma.service.guard import Guard, ServiceSettings
+from docsigma.service.guard import OPEN, Guard, ServiceSettings
 
 if TYPE_CHECKING:
     from docsigma.service.engine import Engine
@@ -68,6 +68,8 @@ def make_app(engine: Engine, settings: ServiceSettings | None = None) -> FastAPI
     _add_documents(app, engine, settings)
     _add_state(app, engine, settings)
     _describe(app)
+    if settings.api_key is not None:
+        _describe_key(app)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
 
@@ -80,6 +82,22 @@ def _describe(app: FastAPI) -> None:
             route.description = ""
             takes_texts = route.methods == {"POST"}
             route.tags = ["documents" if takes_texts else "model and server"]
+
+
+def _describe_key(app: FastAPI) -> None:
+    """Describe the key, so that the OpenAPI page asks for it (Authorize)."""
+    plain = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        found = plain()
+        schemes = found["components"].setdefault("securitySchemes", {})
+        schemes["key"] = {"type": "apiKey", "in": "header", "name": "X-API-Key"}
+        for path, operations in found["paths"].items():
+            for operation in operations.values() if path not in OPEN else ():
+                operation["security"] = [{"key": []}]
+        return found
+
+    app.openapi = openapi  # type: ignore[method-assign]
 
 
 def _json(value: Any) -> Response:

@@ -92,21 +92,30 @@ class Engine:
         return _rows({name: values.tolist() for name, values in columns.items()})
 
     def classify_now(self, texts: list[str]) -> list[dict[str, Any]]:
-        """Return the label, probabilities and entropy of each text."""
+        """Return the labels of each text, and how sure they are."""
         assert self.classifier is not None
-        counted = self.classifier.count(texts)
-        documents = self.classifier.embed(counted.counts)
+        documents = self.classifier.embed_texts(texts)
         log_proba = self.classifier.predict_log_proba(documents)
         proba = np.exp(log_proba)
         names = [str(name) for name in self.classifier.classes_]
         rows = proba.tolist()
+        order = np.argsort(-proba, axis=1, kind="stable")[:, :2]
+        best, second = np.take_along_axis(proba, order, axis=1).T
         columns: dict[str, list[Any]] = {
-            "label": [names[best] for best in proba.argmax(axis=1)],
-            "probability": proba.max(axis=1).tolist(),
+            "label": [names[row] for row in order[:, 0]],
+            "probability": best.tolist(),
+            "second": [names[row] for row in order[:, 1]],
+            "second_probability": second.tolist(),
             "probabilities": [dict(zip(names, row, strict=True)) for row in rows],
             "entropy": entropies(log_proba).tolist(),
-            "n_tokens": counted.n_tokens.tolist(),
+            "n_tokens": documents.n_tokens.astype(int).tolist(),
         }
+        if self.classifier.is_calibrated:
+            sets = self.classifier.predict_sets(documents)
+            chosen = [np.flatnonzero(row) for row in sets]
+            columns["prediction_set"] = [[names[c] for c in row] for row in chosen]
+            p_values = self.classifier.unknown_p_value(documents)
+            columns["unknown_p_value"] = p_values.tolist()
         return _rows(columns)
 
     def _locate(self, texts: list[str]) -> list[Any]:

@@ -110,6 +110,13 @@ def _add_reading(router: APIRouter, workspace: Workspace) -> None:
     def points() -> Response:
         return _binary(workspace.points())
 
+    arranging = threading.Lock()
+
+    @router.get("/neighbours")
+    def neighbours() -> Response:
+        with arranging:
+            return _binary(workspace.neighbour_map)
+
     @router.get("/state")
     def state() -> Response:
         return _binary(workspace.state())

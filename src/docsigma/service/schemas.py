@@ -48,9 +48,19 @@ class Classification(BaseModel):
 
     label: str
     probability: float
+    second: str = Field(description="The label that is second best.")
+    second_probability: float
     probabilities: dict[str, float]
     entropy: float
     n_tokens: int
+    prediction_set: list[str] | None = Field(
+        default=None,
+        description="Labels that may be right, at 90 %; of a calibrated classifier.",
+    )
+    unknown_p_value: float | None = Field(
+        default=None,
+        description="Low for a text of none of the labels; of a calibrated classifier.",
+    )
 
 
 class Classifications(BaseModel):

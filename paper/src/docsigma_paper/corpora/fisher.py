@@ -281,7 +281,7 @@ def _read_split(path: Path) -> dict[str, _Listed]:
 def _find_topics(table: Path, listed: dict[str, _Listed]) -> dict[str, str]:
     """Return the topic of each side."""
     rows: dict[str, tuple[int, str]] = {}
-    for number, row in table_rows(table, delimiter=",", wanted={"TOPICID": "topic"}):
+    for number, _, row in table_rows(table, delimiter=",", wanted={"TOPICID": "topic"}):
         if "CALL_ID" not in row:
             raise InputError(f"{table}: no column `CALL_ID`, found {named(row)}")
         # A spreadsheet reads 00001 as a number.

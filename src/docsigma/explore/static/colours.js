@@ -1,4 +1,5 @@
-// Colours that colour-blind people can tell apart, on light and on dark ground.
+// Colours that colour-blind people can tell apart, on light and on dark ground; beyond
+// ten, shapes tell those of one colour apart.
 (() => {
   "use strict";
   const DS = (window.DS = window.DS || {});
@@ -16,6 +17,17 @@
   };
   const GROUND = { light: [255, 255, 255], dark: [18, 21, 27] };
   const NOTHING = { light: [176, 182, 192], dark: [92, 100, 114] };
+
+  const SHAPES = [
+    (x, y, r) => x * x + y * y <= r * r + 0.8 * r,
+    (x, y, r) => Math.max(Math.abs(x), Math.abs(y)) <= Math.round(0.85 * r),
+    (x, y, r) => Math.abs(x) <= (y + r) / 2,
+    (x, y, r) => Math.abs(x) + Math.abs(y) <= r,
+    (x, y, r) => Math.min(Math.abs(x), Math.abs(y)) <= r / 4,
+    (x, y, r) => Math.abs(x) <= (r - y) / 2,
+    (x, y, r) => Math.abs(Math.abs(x) - Math.abs(y)) <= r / 4,
+    (x, y, r) => Math.abs(x) <= Math.abs(y),
+  ];
 
   const theme = () => (document.documentElement.dataset.theme === "dark" ? "dark" : "light");
 
@@ -35,6 +47,17 @@
       const part = place - Math.floor(place);
       return from.map((c, i) => Math.round(c + (to[i] - c) * part));
     },
+    // Eight shapes of ten colours are eighty names; the style sheet has their outlines.
+    shape: (number) => (number < 0 ? 0 : Math.floor(number / NAMED.length) % SHAPES.length),
+    // Pixels of a shape of radius r, as steps from its middle.
+    pixels(shape, r) {
+      const found = [];
+      for (let y = -r; y <= r; y++) {
+        for (let x = -r; x <= r; x++) if (SHAPES[shape](x, y, r)) found.push([x, y]);
+      }
+      return found;
+    },
+    n_shapes: () => SHAPES.length,
     css: ([r, g, b]) => `rgb(${r} ${g} ${b})`,
   };
 })();

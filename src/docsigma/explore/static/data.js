@@ -41,6 +41,7 @@
     about: () => json("about"),
     points: () => binary("points"),
     state: () => binary("state"),
+    neighbours: () => binary("neighbours"),
     document: (row) => json(`document/${row}`),
     rows: (rows) => (rows.length
       ? json(`rows?${rows.map((row) => `row=${row}`).join("&")}`) : []),

@@ -12,6 +12,9 @@
       this.asked = [];
       this.given = 0;
       this.busy = false;
+      // A label that a key gave many documents, until it is confirmed.
+      this.pending = null;
+      this.filter = "";
       const form = document.getElementById("labelling");
       this.input = document.getElementById("new-label");
       form.addEventListener("submit", (event) => {
@@ -20,6 +23,7 @@
         if (!label) this.input.focus();
         else this.label(label);
       });
+      this.input.addEventListener("input", () => this.chips());
       document.getElementById("unlabel").addEventListener("click", () => this.label(null));
       document.getElementById("skip").addEventListener("click", () => this.next());
     }
@@ -28,16 +32,30 @@
       return this.asked.length > 0;
     }
 
+    // A key labels one document; for many it asks first.
+    press(label) {
+      if (this.app.selected.length < 2) return this.label(label);
+      this.pending = { label };
+      this.refresh();
+      document.getElementById("confirm").focus();
+      return null;
+    }
+
+    cancel() {
+      this.pending = null;
+      this.refresh();
+    }
+
     async label(label) {
       const { app } = this;
+      this.pending = null;
       if (!app.selected.length) return;
       const rows = app.selected;
-      await app.source.label(rows, label);
+      await app.undo.record(() => app.source.label(rows, label));
       this.input.value = "";
       this.given += 1;
-      await app.readState();
-      const what = rows.length === 1 ? "1 document" : `${rows.length} documents`;
-      app.say(label === null ? `Label taken away from ${what}.` : `${what} labelled “${label}”.`);
+      const what = DS.counted(rows.length, "document");
+      app.say(label === null ? `Label removed from ${what}.` : `${what} labelled “${label}”.`, "undo");
       if (this.asking && rows.length === 1 && rows[0] === this.asked[0].row) await this.next();
       else await app.select(rows, { tab: null });
     }
@@ -88,27 +106,72 @@
 
     // The bar below the panels that labels what is selected.
     refresh() {
-      const { selected, state } = this.app;
+      const { selected } = this.app;
       const n = selected.length;
+      if (n < 2) this.pending = null;
       document.getElementById("labelling").hidden = n === 0;
-      const skip = document.getElementById("skip");
-      skip.hidden = !this.asking;
+      document.getElementById("skip").hidden = !this.asking;
       const asked = this.asking && n === 1 && selected[0] === this.asked[0].row;
-      const what = n === 1 ? "1 document" : `${n.toLocaleString("en")} documents`;
+      const what = DS.counted(n, "document");
       document.getElementById("chosen").textContent =
-        asked ? `Which label has this document, ${this.asked.length} to go?` : `Label ${what}:`;
-      document.getElementById("chips").replaceChildren(...state.names.map((name, number) =>
-        h("button", { type: "button", "data-label": name, onclick: () => this.app.safely(() => this.label(name)) },
-          DS.swatch(number), name, number < 9 ? h("kbd", {}, String(number + 1)) : null)));
+        asked ? `Which label fits? ${this.asked.length} left` : `Label ${what}:`;
+      document.getElementById("asking").replaceChildren(...(this.pending ? this.question(what) : []));
+      this.chips();
+    }
+
+    question(what) {
+      const { label } = this.pending;
+      const text = label === null ? `Remove the labels of ${what}?` : `Label ${what} “${label}”?`;
+      return [h("span", {}, text),
+        h("button", { type: "button", id: "confirm", class: "main",
+          onclick: () => this.app.safely(() => this.label(label)) }, "Yes"),
+        h("button", { type: "button", onclick: () => this.cancel() }, "No")];
+    }
+
+    // Labels that fit what is typed: those with a key first, then the most used.
+    chips() {
+      const { state } = this.app;
+      const typed = this.input.value.trim().toLowerCase();
+      const counts = this.counts();
+      const keyed = (number) => (number < 9 ? number - 9 : 0);
+      const shown = state.names.map((name, number) => ({ name, number }))
+        .filter(({ name }) => name.toLowerCase().includes(typed))
+        .sort((a, b) => keyed(a.number) - keyed(b.number) || counts[b.number] - counts[a.number]);
+      document.getElementById("chips").replaceChildren(...shown.map(({ name, number }) =>
+        h("button", { type: "button", title: name, "data-label": name,
+          onclick: () => this.app.safely(() => this.label(name)) },
+        DS.swatch(number), h("span", { class: "cut" }, name),
+        number < 9 ? h("kbd", {}, String(number + 1)) : null)));
+    }
+
+    counts() {
+      const { label, names } = this.app.state;
+      const counts = new Array(names.length).fill(0);
+      for (const code of label) if (code >= 0) counts[code] += 1;
+      return counts;
+    }
+
+    // Labels with their counts, the most used first, and a box to find one.
+    list() {
+      const { app } = this;
+      const counts = this.counts();
+      const fits = ({ name }) => name.toLowerCase().includes(this.filter.toLowerCase());
+      return app.state.names.map((name, code) => ({ name, code })).filter(fits)
+        .sort((a, b) => counts[b.code] - counts[a.code])
+        .map(({ name, code }) => h("button", {
+          class: "topic", type: "button", title: name, "data-name": name,
+          "aria-pressed": String(app.highlight === code && app.colour === "label"),
+          onclick: () => app.toggleLabel(code),
+        }, DS.swatch(code), h("span", { class: "words cut" }, name),
+        h("span", { class: "count" }, counts[code].toLocaleString("en"))));
     }
 
     panel() {
       const { app } = this;
       const { state, about } = app;
-      const n = state.label.reduce((sum, code) => sum + (code >= 0), 0);
-      const kinds = new Set(state.label.filter((code) => code >= 0)).size;
-      const counts = state.names.map((_, code) =>
-        state.label.reduce((sum, found) => sum + (found === code), 0));
+      const counts = this.counts();
+      const n = counts.reduce((sum, count) => sum + count, 0);
+      const kinds = counts.filter((count) => count > 0).length;
       const file = h("input", {
         type: "file", accept: ".jsonl", id: "load", "aria-label": "Load labels",
         onchange: (event) => app.safely(() => this.load(event.target.files[0])),
@@ -134,14 +197,19 @@
             h("p", {}, button("export", "Predictions as CSV", () => app.saveCsv()))),
         ] : [h("p", { class: "faint" }, "This page is a file: labels can be given and saved, and "
           + "docsigma explore learns from them.")],
-        h("h2", {}, `${n.toLocaleString("en")} labels so far`),
-        state.names.map((name, code) => h("button", {
-          class: "topic", type: "button",
-          "aria-pressed": String(app.highlight === code && app.colour === "label"),
-          onclick: () => app.toggleLabel(code),
-        }, DS.swatch(code), h("span", { class: "words" }, name),
-        h("span", { class: "count" }, String(counts[code])))),
+        h("h2", {}, `${DS.counted(n, "label")} so far`),
+        state.names.length > 9 ? h("input", {
+          id: "filter", type: "search", placeholder: "Find a label", "aria-label": "Find a label",
+          value: this.filter,
+          oninput: (event) => {
+            this.filter = event.target.value;
+            document.getElementById("labels").replaceChildren(...this.list());
+          },
+        }) : null,
+        h("div", { id: "labels" }, this.list()),
         h("p", { class: "row" },
+          button("undo", "Undo", () => app.undo.undo(), { title: "Ctrl-Z" }),
+          button("redo", "Redo", () => app.undo.redo(), { title: "Ctrl-Shift-Z" }),
           button("save", "Save labels", async () =>
             DS.download("labels.jsonl", await app.source.labels(), "application/jsonl"))),
         h("p", {}, h("label", {}, "Load labels ", file)),
@@ -150,9 +218,9 @@
 
     async load(file) {
       if (!file) return;
-      const { n_loaded: n } = await this.app.source.load(await file.text());
-      await this.app.readState();
-      this.app.say(`${n} labels loaded.`);
+      const lines = await file.text();
+      const { n_loaded: n } = await this.app.undo.record(() => this.app.source.load(lines));
+      this.app.say(`${DS.counted(n, "label")} loaded.`, "undo");
       this.app.render();
     }
   };

@@ -5,18 +5,33 @@
   const $ = (id) => document.getElementById(id);
   const app = (DS.app = {
     source: DS.source(), selected: [], excerpts: [], shown: null, results: null, query: "",
-    colour: "topic", show: "opacity", highlight: null, tab: "Topics",
+    colour: "topic", show: "opacity", layout: "exact", highlight: null, tab: "Topics",
   });
 
-  app.say = (text) => { $("status").textContent = text; };
+  // A message at the top of the page, where the eye is; it goes by itself, errors do not.
+  let fading = 0;
+  app.say = (text, kind = "") => {
+    clearTimeout(fading);
+    $("status").classList.toggle("error", kind === "error");
+    $("status").replaceChildren(text, kind === "undo" ? DS.h("button", { type: "button",
+      onclick: () => app.safely(() => app.undo.undo()) }, "Undo") : "");
+    if (kind !== "error" && kind !== "wait") fading = setTimeout(() => { $("status").textContent = ""; }, 6000);
+  };
   app.safely = async (action) => {
     try {
       await action();
     } catch (error) {
-      app.say(`${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}.`);
+      const { message } = error;
+      const end = /[.?!]$/.test(message) ? "" : ".";
+      app.say(`${message.charAt(0).toUpperCase()}${message.slice(1)}${end}`, "error");
     }
   };
 
+  const HINT = matchMedia("(pointer: coarse)").matches
+    ? "Drag to move, pinch to zoom, tap a dot to read it; Lasso selects many."
+    : "Drag to move, scroll to zoom, click a dot to read it, hold Shift and draw to select many.";
+  app.hint = () => (app.layout === "exact" ? HINT
+    : "Neighbours lie together here; other distances and directions mean nothing.");
   const kept = new URLSearchParams(location.hash.slice(1));
   const stored = () => { try { return localStorage.getItem("docsigma-theme"); } catch { return null; } };
   const wished = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
@@ -37,40 +52,30 @@
     }, 150);
   };
 
+  // The label of each document, or else its most probable one; -1 without either.
+  app.codes = () => {
+    const { label, predicted } = app.state;
+    return predicted ? label.map((code, i) => (code >= 0 ? code : predicted[i])) : label;
+  };
+
   app.repaint = () => {
     const { topic, odd, certainty } = app.points;
-    const { label, predicted, doubt } = app.state;
+    const { doubt } = app.state;
     const only = app.highlight;
+    const codes = app.codes();
     const named = (code) => [code + 1, DS.colours.named(code)];
     const ramp = (value) => [value, DS.colours.ramp(value / 255)];
-    const code_of = (i) => (label[i] >= 0 || !predicted ? label[i] : predicted[i]);
     const kinds = {
-      topic: [(i) => named(topic[i]), (i) => only !== null && topic[i] !== only],
-      label: [(i) => named(code_of(i)), (i) => only !== null && code_of(i) !== only],
+      topic: [(i) => named(topic[i]), (i) => only !== null && topic[i] !== only, (i) => topic[i]],
+      label: [(i) => named(codes[i]), (i) => only !== null && codes[i] !== only, (i) => codes[i]],
       doubt: [(i) => ramp(doubt ? doubt[i] : 255 - certainty[i]), () => false],
       odd: [(i) => ramp(odd[i]), () => false],
     };
-    app.map.paint(kinds[app.colour][0], app.show, kinds[app.colour][1]);
-    legend();
+    const [colour, faded, number] = kinds[app.colour];
+    app.map.names = app.names();
+    app.map.paint(colour, app.show, faded, number);
+    DS.showLegend(app, $("legend"));
   };
-
-  function legend() {
-    const { h } = DS;
-    const names = { topic: app.about.topics.map((t) => t.words.slice(0, 3).join(", ")), label: app.state.names }[app.colour];
-    $("legend").classList.toggle("names", Boolean(names));
-    if (names) {
-      const shown = names.slice(0, 12).map((name, code) => h("div", {}, DS.swatch(code), name));
-      if (app.colour === "label" && !app.state.predicted) shown.push(h("div", {}, DS.swatch(-1), "no label yet"));
-      if (names.length > 12) shown.push(h("div", {}, `and ${names.length - 12} more`));
-      $("legend").replaceChildren(...shown);
-      return;
-    }
-    const stops = [0, 0.5, 1].map((share) => DS.colours.css(DS.colours.ramp(share))).join(", ");
-    const ends = app.colour === "odd" ? ["like a topic", "like none"]
-      : app.state.doubt ? ["sure of its label", "in doubt"] : ["place known", "place unknown"];
-    $("legend").replaceChildren(h("div", {}, ends[0], h("i", { class: "bar",
-      style: { width: "70px", height: "9px", background: `linear-gradient(90deg, ${stops})` } }), ends[1]));
-  }
 
   app.paintBy = (colour) => {
     app.colour = $("colour").value = colour;
@@ -124,16 +129,55 @@
     $("panel").scrollTop = same ? before : 0;
   };
 
+  // What is found is outlined on the map, and nothing is selected.
   app.search = async (text) => {
     app.query = text.trim();
     if (!app.query) return;
     app.results = await app.source.search(app.query);
     app.tab = "Results";
-    app.selected = app.map.selected = app.results.slice(0, 10).map((found) => found.row);
-    app.map.draw();
-    app.learning.refresh();
-    app.render();
-    app.keep();
+    app.map.found = app.results.slice(0, 10).map((found) => found.row);
+    await app.select([], { tab: null });
+  };
+
+  // Everything that hides, fades or marks documents, and what is being asked.
+  app.clear = async () => {
+    app.highlight = null;
+    app.map.batch = $("batch").value = "both";
+    app.map.found = [];
+    app.results = null;
+    app.query = $("query").value = "";
+    app.learning.filter = "";
+    if (app.learning.asking) app.learning.stop();
+    if (app.tab === "Results") app.tab = "Topics";
+    app.repaint();
+    await app.select([], { tab: null });
+  };
+  // Labels, or else topics, in the middle of their documents, the largest first.
+  app.names = () => {
+    if (app.layout === "exact") return [];
+    const { x, y } = app.neighbours;
+    const byLabel = app.colour === "label" && app.state.names.length > 0;
+    const texts = byLabel ? app.state.names : app.about.topics.map((topic) => topic.words.slice(0, 2).join(", "));
+    const rows = texts.map(() => []);
+    (byLabel ? app.codes() : app.points.topic).forEach((code, row) => { if (code >= 0) rows[code].push(row); });
+    const middle = (values, inside) => inside.map((row) => values[row]).sort((a, b) => a - b)[inside.length >> 1];
+    return texts.map((text, code) => ({ text, inside: rows[code] }))
+      .filter(({ inside }) => inside.length).sort((a, b) => b.inside.length - a.inside.length)
+      .map(({ text, inside }) => ({ text, x: middle(x, inside), y: middle(y, inside) }));
+  };
+
+  // A map on which neighbours lie together, with the topics' names where they are.
+  app.arrange = async (layout) => {
+    if (layout === "neighbours" && !app.neighbours) {
+      app.say("Arranging by neighbours: seconds for thousands of documents, minutes for a hundred thousand …", "wait");
+      app.neighbours = await app.source.neighbours();
+      app.say("");
+    }
+    app.layout = layout;
+    const exact = layout === "exact";
+    app.map.arrange(exact ? app.points : app.neighbours, exact);
+    app.map.names = app.names();
+    $("hint").textContent = app.hint();
   };
   app.saveCsv = async () => DS.download("predictions.csv", await app.source.csv(), "text/csv");
 
@@ -146,9 +190,12 @@
         return app.select(without.length < app.selected.length ? without : [...app.selected, row]);
       }),
       choose: (rows) => app.safely(() => app.select(rows)),
-      point: (row) => { if (row >= 0) app.say(app.about.topics[app.points.topic[row]].words.slice(0, 6).join(", ")); },
+      point: (row) => {
+        app.map.point(row);
+        $("hint").textContent = row < 0 ? app.hint() : app.about.topics[app.points.topic[row]].words.slice(0, 6).join(", ");
+      },
     });
-    const lasso = () => $("lasso").setAttribute("aria-pressed", String(tool.toggle()));
+    const lasso = (on) => $("lasso").setAttribute("aria-pressed", String(tool.toggle(on)));
     const theme = () => {
       const now = DS.colours.theme() === "dark" ? "light" : "dark";
       document.documentElement.dataset.theme = now;
@@ -157,11 +204,19 @@
       app.learning.refresh();
       app.render();
     };
-    $("lasso").addEventListener("click", lasso);
+    $("status").addEventListener("click", () => app.say(""));
+    $("lasso").addEventListener("click", () => lasso());
     $("home").addEventListener("click", () => app.map.home());
     $("theme").addEventListener("click", theme);
     $("colour").addEventListener("change", (event) => { app.paintBy(event.target.value); app.render(); });
     $("show").addEventListener("change", (event) => { app.show = event.target.value; app.repaint(); app.keep(); });
+    $("layout").addEventListener("change", (event) => app.safely(async () => {
+      try {
+        await app.arrange(event.target.value);
+      } finally {
+        $("layout").value = app.layout;
+      }
+    }));
     $("batch").addEventListener("change", (event) => { app.map.batch = event.target.value; app.map.home(); });
     $("search").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -170,22 +225,36 @@
     $("csv").addEventListener("click", () => app.safely(app.saveCsv));
     $("png").addEventListener("click", () => {
       app.map.drawNow();
-      app.map.canvas.toBlob((blob) => DS.download("map.png", blob));
+      DS.picture(app).toBlob((blob) => DS.download("map.png", blob));
     });
     const keys = {
-      "/": () => $("query").focus(), Home: () => app.map.home(), l: lasso, d: theme,
-      u: () => app.safely(() => app.learning.label(null)),
-      Escape: () => { if (app.learning.asking) app.learning.stop(); app.safely(() => app.select([], { tab: null })); },
+      "/": () => $("query").focus(), Home: () => app.map.home(), l: () => lasso(), d: theme,
+      u: () => app.safely(() => app.learning.press(null)),
+      Escape: () => {
+        if (app.learning.pending) app.learning.cancel();
+        else {
+          lasso(false);
+          app.safely(app.clear);
+        }
+      },
     };
     document.addEventListener("keydown", (event) => {
+      const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+      const z = event.key.toLowerCase();
+      // A box with text has its own undo.
+      if ((event.ctrlKey || event.metaKey) && (z === "z" || z === "y") && !(typing && event.target.value)) {
+        app.safely(() => (z === "y" || event.shiftKey ? app.undo.redo() : app.undo.undo()));
+        event.preventDefault();
+        return;
+      }
       if (event.ctrlKey || event.metaKey || event.altKey) return;
-      if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {
+      if (typing) {
         if (event.key === "Escape") event.target.blur();
         return;
       }
       const name = app.state.names[Number(event.key) - 1];
       if (keys[event.key]) keys[event.key]();
-      else if (/^[1-9]$/.test(event.key) && name !== undefined) app.safely(() => app.learning.label(name));
+      else if (/^[1-9]$/.test(event.key) && name !== undefined) app.safely(() => app.learning.press(name));
       else return;
       event.preventDefault();
     });
@@ -201,11 +270,15 @@
     app.map.batch = app.about.n_old ? choose("batch", kept.get("batch")) : "both";
     if (kept.has("only")) app.highlight = Number(kept.get("only"));
     const view = (kept.get("view") || "").split(",").map(Number);
+    // The legend takes its room first.
+    app.repaint();
+    app.map.resize();
     app.map.home();
     if (view.length === 3 && view.every(Number.isFinite) && view[2] > 0) {
       app.map.view = { x: view[0], y: view[1], scale: view[2] * app.map.home_scale };
+      app.map.at_home = false;
+      app.map.draw();
     }
-    app.repaint();
     const rows = (kept.get("rows") || "").split(".").filter(Boolean).map(Number)
       .filter((row) => Number.isInteger(row) && row >= 0 && row < app.about.n);
     if (kept.get("q")) {
@@ -223,9 +296,11 @@
     document.title = `${app.about.title} · docsigma`;
     $("title").textContent = `${app.about.title}: ${n} documents`;
     if (!app.about.can_learn) $("query").placeholder = "Search words ( / )";
+    $("layout-choice").hidden = !app.about.can_learn;
     $("batch-choice").hidden = !app.about.n_old;
     app.map = DS.map = new DS.Map($("map"), app.points);
     app.map.n_old = app.about.n_old;
+    app.undo = new DS.Undo(app);
     app.learning = new DS.Learning(app);
     app.panels = { ...DS.panels, Label: () => app.learning.panel() };
     if (app.about.drift) app.panels.Batches = DS.batches;
@@ -234,7 +309,8 @@
     listen();
     app.learning.refresh();
     app.render();
-    app.say("Drag to move, scroll to zoom, click a dot to read it, hold Shift and draw to select many.");
+    app.say("");
+    $("hint").textContent = app.hint();
     requestAnimationFrame(() => requestAnimationFrame(() => {
       DS.ready = performance.now();
       document.documentElement.dataset.ready = "";

@@ -5,18 +5,15 @@
   // Radii of the ellipse that a document is inside of with a probability of 90 %:
   // the root of the 0.9 quantile of a chi-squared variable with two degrees of freedom.
   const NINETY = Math.sqrt(-2 * Math.log(0.1));
-  // Ellipses that are drawn at once: more hide each other.
-  const ELLIPSES = 200;
+  // Outlined dots that are drawn at once.
+  const OUTLINES = 5000;
+  // Pixels from the middle of a dot at which its shape can be seen.
+  const SHAPED = 3;
   const MAX_ZOOM = 5000;
 
-  // Pixels of a disc, as steps from its middle.
-  const discs = Array.from({ length: 9 }, (_, r) => {
-    const found = [];
-    for (let y = -r; y <= r; y++) {
-      for (let x = -r; x <= r; x++) if (x * x + y * y <= r * r + 0.8 * r) found.push([x, y]);
-    }
-    return found;
-  });
+  // Pixels of each shape, by radius.
+  const dots = Array.from({ length: DS.colours.n_shapes() }, (_, shape) =>
+    Array.from({ length: 9 }, (__, r) => DS.colours.pixels(shape, r)));
 
   const pack = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
   const mix = (a, b, share) => a.map((c, i) => Math.round(c + (b[i] - c) * share));
@@ -29,10 +26,19 @@
       this.context = canvas.getContext("2d", { alpha: false });
       this.colour = new Uint32Array(this.n).fill(pack([128, 128, 128]));
       this.weight = new Uint8Array(this.n).fill(1);
+      this.shape = new Uint8Array(this.n);
+      this.shaped = false;
       // The certain ones come last, and lie on top.
       this.order = Uint32Array.from({ length: this.n }, (_, i) => i)
         .sort((a, b) => points.certainty[a] - points.certainty[b]);
+      this.exact = true;
+      // Words at places of the map.
+      this.names = [];
       this.selected = [];
+      this.found = [];
+      this.hover = -1;
+      // What the last frame drew over the dots.
+      this.over_dots = { ellipses: 0, outlines: 0 };
       this.n_old = 0;
       this.batch = "both";
       this.path = null;
@@ -41,6 +47,14 @@
       this.bounds = DS.Map.bounds(points);
       new ResizeObserver(() => this.resize()).observe(canvas);
       this.resize();
+    }
+
+    // Other places for the same documents; without exact ones no ellipse is drawn.
+    arrange({ x, y }, exact) {
+      this.points = { ...this.points, x, y };
+      this.exact = exact;
+      this.bounds = DS.Map.bounds(this.points);
+      this.home();
     }
 
     // The middle 99.8 % in either direction, so that one far document shrinks nothing.
@@ -62,7 +76,7 @@
       this.height = this.canvas.height = Math.round(height * this.ratio);
       this.image = this.context.createImageData(this.width, this.height);
       this.pixels = new Uint32Array(this.image.data.buffer);
-      if (view) this.draw();
+      if (view && !this.at_home) this.draw();
       else this.home();
     }
 
@@ -76,6 +90,8 @@
       this.view = { x: (left + right) / 2, y: (top + bottom) / 2, scale };
       this.home_scale = scale;
       this.changed();
+      // Until it is moved, the map shows all in whatever room it has.
+      this.at_home = true;
     }
 
     // Parts of the canvas, each with a batch: one, or two side by side.
@@ -130,12 +146,14 @@
     }
 
     changed() {
+      this.at_home = false;
       this.draw();
       this.onview?.();
     }
 
-    // Colours by `colour_of` a row, faded by certainty or where `faded` says so.
-    paint(colour_of, show, faded) {
+    // Colours by `colour_of` a row, faded by certainty or where `faded` says so, and the
+    // shape of each row's number if it has one.
+    paint(colour_of, show, faded, number_of = () => 0) {
       const ground = DS.colours.ground();
       const { certainty } = this.points;
       const cache = new Map();
@@ -151,12 +169,22 @@
           cache.set(name, found);
         }
         this.colour[i] = found;
+        this.shape[i] = DS.colours.shape(number_of(i));
         this.weight[i] = show === "size" ? Math.round(certainty[i] / 85) : 1;
       }
+      this.shaped = this.shape.some((shape) => shape > 0);
       this.draw();
     }
 
-    draw() {
+    // The ellipse of the document below the pointer; the dots stay as they are.
+    point(row) {
+      if (row === this.hover) return;
+      this.hover = row;
+      this.draw(false);
+    }
+
+    draw(dots = true) {
+      this.stale ||= dots;
       if (this.wanted) return;
       this.wanted = true;
       requestAnimationFrame(() => {
@@ -168,33 +196,41 @@
 
     drawNow() {
       if (!this.view || !this.pixels) return;
+      if (this.stale !== false) this.fill();
+      this.stale = false;
+      this.context.putImageData(this.image, 0, 0);
+      this.over_dots = { ellipses: 0, outlines: 0 };
+      for (const pane of this.panes()) this.over(pane);
+      if (this.path) this.drawPath();
+    }
+
+    fill() {
       this.pixels.fill(pack(DS.colours.ground()));
       const zoomed = Math.log2(Math.max(1, this.view.scale / this.home_scale));
       const crowd = this.n > 30_000 ? 0 : this.n > 3000 ? 1 : 2;
       const grow = Math.min(3, Math.floor(zoomed / 1.5));
       const base = Math.round((crowd + grow) * (this.ratio > 1 ? 1.5 : 1));
       for (const pane of this.panes()) this.dots(pane, base);
-      this.context.putImageData(this.image, 0, 0);
-      for (const pane of this.panes()) this.over(pane);
-      if (this.path) this.drawPath();
     }
 
     dots({ left, width, only }, base) {
       const { x, y } = this.points;
       const { x: cx, y: cy, scale } = this.view;
-      const { pixels, order, colour, weight, width: row_length, height } = this;
+      const { pixels, order, colour, weight, shape, width: row_length, height } = this;
       const middle = left + width / 2;
-      const steps = discs.map((disc) => Int32Array.from(disc, ([a, b]) => a + b * row_length));
+      const steps = dots.map((radii) => radii.map((pixels_of) =>
+        Int32Array.from(pixels_of, ([a, b]) => a + b * row_length)));
+      const least = this.shaped ? Math.round(SHAPED * this.ratio) : 0;
       const split = this.n_old;
       for (let k = 0; k < order.length; k++) {
         const i = order[k];
         if (only !== null && (i >= split ? 1 : 0) !== only) continue;
         const px = Math.round((x[i] - cx) * scale + middle);
         const py = Math.round(height / 2 - (y[i] - cy) * scale);
-        const r = Math.min(8, base + weight[i]);
+        const r = Math.min(8, Math.max(least, base + weight[i]));
         if (px < left + r || px >= left + width - r || py < r || py >= height - r) continue;
         const at = px + py * row_length;
-        const disc = steps[r];
+        const disc = steps[shape[i]][r];
         const value = colour[i];
         for (let s = 0; s < disc.length; s++) pixels[at + disc[s]] = value;
       }
@@ -208,7 +244,7 @@
       ];
     }
 
-    // Ellipses of what is selected, and the line between two batches.
+    // The ellipse of one document, outlines of many, and the line between two batches.
     over(pane) {
       const { context } = this;
       const dark = DS.colours.theme() === "dark";
@@ -216,27 +252,66 @@
       context.beginPath();
       context.rect(pane.left, 0, pane.width, this.height);
       context.clip();
-      const many = this.selected.length > 12;
       context.strokeStyle = dark ? "#ffffff" : "#000000";
-      for (const row of this.selected.slice(0, ELLIPSES)) {
+      const many = this.selected.length > 1 ? this.selected : this.found;
+      const radius = (this.shaped ? 6 : 4) * this.ratio;
+      context.lineWidth = 1.5 * this.ratio;
+      context.beginPath();
+      for (const row of many.slice(0, OUTLINES)) {
         if (!this.shown(row, pane.only)) continue;
         const [px, py] = this.screen(row, pane);
+        context.moveTo(px + radius, py);
+        context.arc(px, py, radius, 0, 2 * Math.PI);
+        this.over_dots.outlines += 1;
+      }
+      context.stroke();
+      const one = this.selected.length === 1 ? [this.selected[0], this.hover] : [this.hover];
+      for (const row of new Set(one)) {
+        if (row < 0 || !this.shown(row, pane.only)) continue;
+        const [px, py] = this.screen(row, pane);
+        context.beginPath();
+        context.arc(px, py, radius, 0, 2 * Math.PI);
+        context.stroke();
+        if (!this.exact) {
+          this.over_dots.outlines += 1;
+          continue;
+        }
         const { a, b, angle } = this.ellipse(row);
         const scale = NINETY * this.view.scale;
-        context.globalAlpha = many ? 0.3 : 0.9;
-        context.lineWidth = this.ratio * (many ? 1 : 1.5);
         context.beginPath();
         context.ellipse(px, py, a * scale, b * scale, -angle, 0, 2 * Math.PI);
         context.stroke();
-        context.globalAlpha = 1;
-        context.beginPath();
-        context.arc(px, py, 4 * this.ratio, 0, 2 * Math.PI);
-        context.stroke();
+        this.over_dots.ellipses += 1;
       }
+      this.write(pane);
       context.restore();
       if (pane.left > 0) {
         context.fillStyle = dark ? "#38404d" : "#d5d9e0";
         context.fillRect(pane.left, 0, this.ratio, this.height);
+      }
+    }
+
+    // Names, each with a halo of the ground's colour; one that would cover another waits
+    // until the map is larger.
+    write({ left, width }) {
+      const { context } = this;
+      const { x: cx, y: cy, scale } = this.view;
+      context.font = `600 ${12 * this.ratio}px sans-serif`;
+      context.textAlign = "center";
+      context.lineJoin = "round";
+      context.lineWidth = 4 * this.ratio;
+      context.fillStyle = DS.colours.theme() === "dark" ? "#ffffff" : "#000000";
+      context.strokeStyle = DS.colours.css(DS.colours.ground());
+      const written = [];
+      for (const { x, y, text } of this.names) {
+        const [px, py] = [(x - cx) * scale + left + width / 2, this.height / 2 - (y - cy) * scale];
+        const half = context.measureText(text).width / 2 + 3 * this.ratio;
+        const covers = (other) => Math.abs(other.py - py) < 16 * this.ratio
+          && Math.abs(other.px - px) < other.half + half;
+        if (written.some(covers)) continue;
+        written.push({ px, py, half });
+        context.strokeText(text, px, py);
+        context.fillText(text, px, py);
       }
     }
 

@@ -3,11 +3,11 @@
   "use strict";
   const DS = (window.DS = window.DS || {});
   const { h } = DS;
-  const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)} %`;
+  // The space does not break.
+  const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)}\u00a0%`;
   // As a length of CSS, which takes no space.
   const width = (share) => `${(100 * share).toFixed(1)}%`;
-  const swatch = (number) =>
-    h("i", { class: "swatch", style: { background: DS.colours.css(DS.colours.named(number)) } });
+  const { swatch } = DS;
 
   const bar = (name, share, text, part = null) => [
     h("span", { title: name }, name),
@@ -83,15 +83,30 @@
       : h("span", { class: classes[kind], title: kind === 2 ? "unknown word" : null }, text)));
   }
 
+  function doubt({ classes: [first, second] }) {
+    if (first.probability > 0.9) return "Sure of its label";
+    return first.probability > 0.5 ? "In some doubt" : `In doubt, above all between ${first.label} and ${second.label}`;
+  }
+
   function prediction(found) {
     if (!found.classes) return [];
     return [
       h("h2", {}, "Probable labels"),
       h("div", { class: "bars" }, found.classes.map(({ label, probability }) =>
         bar(label, probability, percent(probability, 1)))),
-      h("p", { class: "faint", id: "doubt" }, `Entropy ${found.entropy.toFixed(2)} nats of `
-        + `${Math.log(found.n_classes).toFixed(2)} at the most.`),
+      h("p", { class: "faint", id: "doubt" }, `${doubt(found)}: entropy ${found.entropy.toFixed(2)} `
+        + `nats of ${Math.log(found.n_classes).toFixed(2)} at the most.`),
     ];
+  }
+
+  // How well the place of a document is known, in words and of what it is a share.
+  function certainty(app, found) {
+    const words = found.certainty > 2 / 3 ? "well known"
+      : found.certainty > 1 / 3 ? "roughly known" : "hardly known";
+    const all = app.points.certainty;
+    const below = all.reduce((sum, other) => sum + (other < all[found.row]), 0) / all.length;
+    return `${words}: ${percent(found.certainty)} of the prior’s variance removed, `
+      + `more than for ${percent(below)} of the documents`;
   }
 
   function document_(app) {
@@ -107,16 +122,17 @@
     const unknown = new Set(found.pieces.filter(([, kind]) => kind === 2).map(([text]) => text));
     return [
       h("h2", {}, found.id),
+      h("div", { class: "text", tabindex: "0" }, marked(found.pieces),
+        found.left_out ? h("p", { class: "faint" }, `${found.left_out} characters more`) : null),
       h("dl", {},
-        h("dt", {}, "certainty"), h("dd", {}, percent(found.certainty)),
-        h("dt", {}, "odder than"), h("dd", {}, `${Math.floor(100 * found.oddness)} % of all`),
+        found.number ? [h("dt", {}, "row"), h("dd", {}, `${found.number} of its file`)] : [],
+        h("dt", {}, "place"), h("dd", { id: "certainty" }, certainty(app, found)),
+        h("dt", {}, "odder than"), h("dd", {}, `${Math.floor(100 * found.oddness)} % of the documents`),
         h("dt", {}, "known words"), h("dd", {}, String(found.n_tokens ?? "?")),
         h("dt", {}, "unknown words"), h("dd", {}, String(unknown.size)),
         h("dt", {}, "topic"), h("dd", {}, swatch(found.topic),
           app.about.topics[found.topic].words.slice(0, 4).join(", ")),
         found.label ? [h("dt", {}, "label"), h("dd", {}, found.label)] : []),
-      h("div", { class: "text", tabindex: "0" }, marked(found.pieces),
-        found.left_out ? h("p", { class: "faint" }, `${found.left_out} characters more`) : null),
       prediction(found),
       h("h2", {}, "Nearest documents"),
       list(app, found.neighbours, (other) => `distance ${other.distance.toFixed(2)}`),
@@ -158,5 +174,4 @@
   DS.panels = { Topics: topics, "Odd ones": odd, Document: document_, Results: results };
   DS.batches = batches;
   DS.list = list;
-  DS.swatch = swatch;
 })();

@@ -34,6 +34,8 @@
       map.path = held.size === 1 && (lasso || event.shiftKey) ? [start] : null;
     });
 
+    canvas.addEventListener("pointerleave", () => point(-1));
+
     canvas.addEventListener("pointermove", (event) => {
       const now = at(event);
       const before = held.get(event.pointerId);
@@ -94,8 +96,8 @@
     });
 
     return {
-      toggle() {
-        lasso = !lasso;
+      toggle(on = !lasso) {
+        lasso = on;
         canvas.classList.toggle("lasso", lasso);
         return lasso;
       },

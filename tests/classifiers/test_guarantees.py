@@ -9,26 +9,26 @@ from docsigma.classifiers.guarantees import Guarantees, band_of
 from docsigma.classifiers.settings import MANY
 
 
-def draw(n, seed, n_tokens=None, spread=2):
+def draw(n, seed, lengths=None, spread=2):
     """Probabilities that are too sure, of short documents more than of long ones."""
     random = np.random.default_rng(seed)
     scores = spread * random.normal(size=(n, 5))
     truth = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     labels = (truth.cumsum(axis=1) < random.uniform(size=(n, 1))).sum(axis=1)
-    if n_tokens is None:
-        n_tokens = random.choice([3, 20, 50], n)
-    scores *= np.where(n_tokens < 10, 5.0, 1.5)[:, None]
+    if lengths is None:
+        lengths = random.choice([3, 20, 50], n)
+    scores *= np.where(lengths < 10, 5.0, 1.5)[:, None]
     proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    return proba, labels, np.asarray(n_tokens)
+    return proba, labels, np.asarray(lengths)
 
 
-def promise(proba, labels, n_tokens, familiarity=None, is_cut=None):
+def promise(proba, labels, lengths, familiarity=None, is_cut=None):
     rows = np.arange(len(labels))
     if familiarity is None:
         familiarity = proba.max(axis=1)
     if is_cut is None:
         is_cut = np.zeros(len(labels))
-    columns = proba[rows, labels], proba.max(axis=1), n_tokens, familiarity, is_cut
+    columns = proba[rows, labels], proba.max(axis=1), lengths, familiarity, is_cut
     return Guarantees(*(np.asarray(column, dtype=float) for column in columns))
 
 
@@ -39,11 +39,11 @@ def covered(chosen, labels):
 @pytest.mark.parametrize("coverage", [0.8, 0.95])
 def test_sets_have_the_true_class_as_often_as_asked_at_each_length(coverage):
     held_out = promise(*draw(30_000, 0))
-    proba, labels, n_tokens = draw(30_000, 1)
-    found = covered(held_out.sets(proba, n_tokens, coverage), labels)
+    proba, labels, lengths = draw(30_000, 1)
+    found = covered(held_out.sets(proba, lengths, coverage), labels)
     top = proba.argmax(axis=1) == labels
     for n in (3, 20, 50):
-        own = n_tokens == n
+        own = lengths == n
         # Twice the variance of 10 000 documents, four deviations: each of six
         # comparisons fails once in 16 000.
         deviation = np.sqrt(2 * coverage * (1 - coverage) / own.sum())
@@ -66,8 +66,8 @@ def test_the_threshold_is_the_quantile_of_the_formula():
 
 
 def test_a_set_has_the_most_probable_class():
-    proba, labels, n_tokens = draw(2000, 3)
-    chosen = promise(proba, labels, n_tokens).sets(proba, n_tokens, 0.1)
+    proba, labels, lengths = draw(2000, 3)
+    chosen = promise(proba, labels, lengths).sets(proba, lengths, 0.1)
     assert covered(chosen, proba.argmax(axis=1)).all()
 
 
@@ -91,9 +91,9 @@ def test_cut_copies_stand_in_where_whole_documents_are_few():
 
 
 def test_lengths_with_few_documents_take_the_nearest():
-    n_tokens = np.array([1] * 20 + [2] * 90 + [500] * 300)
-    proba, labels, _ = draw(len(n_tokens), 6, n_tokens)
-    ((_, like),) = promise(proba, labels, n_tokens).rows_like([1])
+    lengths = np.array([1] * 20 + [2] * 90 + [500] * 300)
+    proba, labels, _ = draw(len(lengths), 6, lengths)
+    ((_, like),) = promise(proba, labels, lengths).rows_like([1])
     assert set(like) == set(range(110))
     assert len(like) >= MANY
     assert band_of([1, 2, 3, 4, 7, 8]).tolist() == [0, 1, 1, 2, 2, 3]
@@ -133,18 +133,20 @@ def test_so_few_documents_can_show_no_risk(n, holds):
 
 def test_p_values_of_known_documents_are_uniform_at_each_length():
     random = np.random.default_rng(8)
-    n_tokens = random.choice([3, 20], 4000)
-    familiarity = random.normal(n_tokens, 1 + n_tokens / 10)
-    proba, labels, _ = draw(4000, 9, n_tokens)
-    held_out = promise(proba, labels, n_tokens, familiarity)
+    lengths = random.choice([3, 20], 4000)
+    familiarity = random.normal(lengths, 1 + lengths / 10)
+    proba, labels, _ = draw(4000, 9, lengths)
+    held_out = promise(proba, labels, lengths, familiarity)
     n_new = random.choice([3, 20], 1000)
     new = random.normal(n_new, 1 + n_new / 10)
     p = held_out.p_values(new, n_new)
     for n in (3, 20):
         # Both samples vary, which the test does not know: a level of 1e-5.
         assert kstest(p[n_new == n], "uniform").pvalue > 1e-5
-    # The rank of the formula, and documents that say nothing.
-    ranked = np.sort(familiarity[n_tokens == 3])
+    # The rank of the formula.
+    ranked = np.sort(familiarity[lengths == 3])
     expected = (1 + (ranked <= 3.0).sum()) / (1 + len(ranked))
     assert held_out.p_values(np.array([3.0]), [3])[0] == pytest.approx(expected)
-    assert held_out.p_values(np.array([-99.0]), [0])[0] == 1.0
+    every = held_out.p_values(new)
+    expected = (1 + (familiarity[:, None] <= new).sum(axis=0)) / (1 + len(familiarity))
+    np.testing.assert_allclose(every, expected, rtol=1e-12)

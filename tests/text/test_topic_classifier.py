@@ -184,7 +184,7 @@ def test_cut_copies_of_calibration_texts_stand_for_short_ones(topics, support):
     assert len(held_out) == len(support.texts)
     assert held_out.is_cut.sum() > 0
     cut, whole = held_out.is_cut == 1, held_out.is_cut == 0
-    assert held_out.n_tokens[cut].mean() < held_out.n_tokens[whole].mean()
+    assert held_out.lengths[cut].mean() < held_out.lengths[whole].mean()
     # They say less, so that sets of short texts are larger.
     assert held_out.true[cut].mean() < held_out.true[whole].mean()
 

@@ -363,9 +363,9 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         document without known words may be anything.
         """
         documents = self._documents(X)
-        n_tokens = documents.n_tokens
-        chosen = self.guarantees.sets(self.predict_proba(documents), n_tokens, coverage)
-        return np.asarray(chosen | (n_tokens == 0)[:, None])
+        proba = self.predict_proba(documents)
+        chosen = self.guarantees.sets(proba, documents.lengths, coverage)
+        return np.asarray(chosen | (documents.n_tokens == 0)[:, None])
 
     def reject(self, risk: float = 0.05, confidence: float = 0.9) -> float:
         """Return the least probability at which to answer, for `predict`.
@@ -383,7 +383,9 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         """
         documents = self._documents(X)
         familiarity = self._familiarity(documents)
-        return self.guarantees.p_values(familiarity, documents.n_tokens)
+        found = self.guarantees.p_values(familiarity, documents.lengths)
+        # Nothing speaks against a document that says nothing.
+        return np.asarray(np.where(documents.n_tokens == 0, 1.0, found))
 
     def _familiarity(self, documents: EmbeddedDocuments) -> Floats:
         """Return how much documents are like those of training.
@@ -391,7 +393,8 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         Unknown words are words that speak for no class.
         """
         found = self.classifier_.familiarity(self._input(documents))
-        return np.asarray(np.where(found > 0, found * documents.known_share, found))
+        known = documents.n_tokens / np.maximum(documents.lengths, 1.0)
+        return np.asarray(np.where(found > 0, found * known, found))
 
     def explain(self, X: Any) -> list[Explanation]:
         """Return which words, and how much of the embedding, spoke for each label.
@@ -451,7 +454,7 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         self._guarantees = Guarantees(
             proba[np.arange(n), codes],
             proba.max(axis=1),
-            documents.n_tokens,
+            documents.lengths,
             self._familiarity(documents),
             cut,
         )
@@ -459,11 +462,12 @@ class CountsClassifier(HasDefaults, BaseClassifier):
 
     def calibrate_on_texts(self, texts: Sequence[str], y: Any) -> Self:
         """Calibrate on texts, with cut copies for lengths that few of them have."""
-        n_tokens = known_words(self.model_).count(texts).n_tokens
+        counted = known_words(self.model_).count(texts)
+        lengths = counted.n_tokens + counted.n_unknown
         every, rows = list(texts), list(range(len(texts)))
         words = [text.split() for text in texts]
         for n_words in CUTS:
-            if (band_of(n_tokens) == band_of(n_words)).sum() >= MANY:
+            if (band_of(lengths) == band_of(n_words)).sum() >= MANY:
                 continue
             longer = [row for row, each in enumerate(words) if len(each) > n_words]
             every += [" ".join(words[row][:n_words]) for row in longer]

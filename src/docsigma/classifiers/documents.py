@@ -81,7 +81,7 @@ class EmbeddedDocuments:
         return np.asarray(self.counts.sum(axis=1), dtype=np.float64).ravel()
 
     @property
-    def known_share(self) -> Floats:
-        """Share of each document's words that the model knows."""
+    def lengths(self) -> Floats:
+        """All words of each document, known or not."""
         unknown = 0.0 if self.n_unknown is None else self.n_unknown
-        return np.asarray(self.n_tokens / np.maximum(self.n_tokens + unknown, 1.0))
+        return np.asarray(self.n_tokens + unknown)

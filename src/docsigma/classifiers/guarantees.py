@@ -13,7 +13,7 @@ from docsigma._array_checks import Floats
 from docsigma.classifiers.settings import MANY
 from docsigma.exceptions import InputError
 
-COLUMNS = ("true", "top", "n_tokens", "familiarity", "is_cut")
+COLUMNS = ("true", "top", "lengths", "familiarity", "is_cut")
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Guarantees:
     r"""Labelled documents that nothing was fitted to, and what follows from them.
 
     Each promise is about documents drawn as these were. A new document is compared with
-    those of its length: of as many known words within a power of two, or of the nearest
+    those of its length: of as many words within a power of two, or of the nearest
     lengths until there are a hundred. Cut copies of longer documents help out where
     whole ones are too few.
 
@@ -29,8 +29,8 @@ class Guarantees:
     ----------
     true, top : ndarray of shape (n,)
         Probabilities of the true class and of the most probable one.
-    n_tokens : ndarray of shape (n,)
-        Known words.
+    lengths : ndarray of shape (n,)
+        Words, known or not: unknown ones are what tells a document of no class.
     familiarity : ndarray of shape (n,)
         How much each document is like those of training.
     is_cut : ndarray of shape (n,)
@@ -47,7 +47,7 @@ class Guarantees:
 
     true: Floats
     top: Floats
-    n_tokens: Floats
+    lengths: Floats
     familiarity: Floats
     is_cut: Floats
 
@@ -64,9 +64,9 @@ class Guarantees:
         """Whole documents."""
         return int((self.is_cut == 0).sum())
 
-    def rows_like(self, n_tokens: Any) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    def rows_like(self, lengths: Any) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """Return rows of new documents, and those to compare them with, by length."""
-        own, new = band_of(self.n_tokens), band_of(n_tokens)
+        own, new = band_of(self.lengths), band_of(lengths)
         return [
             (np.flatnonzero(new == band), self._near(np.abs(own - band)))
             for band in np.unique(new)
@@ -86,7 +86,7 @@ class Guarantees:
         return np.asarray(order[distance[order] <= last])
 
     def sets(
-        self, probabilities: Any, n_tokens: Any, coverage: float = 0.9
+        self, probabilities: Any, lengths: Any, coverage: float = 0.9
     ) -> NDArray[np.bool_]:
         r"""Return which classes may be right, documents x classes.
 
@@ -101,7 +101,7 @@ class Guarantees:
             raise InputError(f"`coverage` must be between 0 and 1, got {coverage:g}")
         values = np.asarray(probabilities, dtype=np.float64)
         chosen = values >= values.max(axis=1, keepdims=True)
-        for rows, like in self.rows_like(n_tokens):
+        for rows, like in self.rows_like(lengths):
             true = np.sort(self.true[like])
             rank = int(np.ceil((len(true) + 1) * coverage - 1e-9))
             least = true[len(true) - rank] if rank <= len(true) else 0.0
@@ -137,25 +137,26 @@ class Guarantees:
         safe = able[np.logical_and.accumulate(wrong[able] <= allowed[able])]
         return float(top[safe[-1]]) if len(safe) else float("inf")
 
-    def p_values(self, familiarity: Any, n_tokens: Any) -> Floats:
+    def p_values(self, familiarity: Any, lengths: Any = None) -> Floats:
         r"""Return p-values of documents being drawn as these were.
 
-        :math:`(1 + m) / (1 + n)` for m of the n documents of that length that are no
-        more familiar. Of known documents at most the share p has a p-value of p or
-        less. A document without known words has 1: nothing speaks against it.
+        :math:`(1 + m) / (1 + n)` for m of n documents that are no more familiar: those
+        of that length, or without `lengths` all. Of known documents at most the share p
+        has a p-value of p or less.
         """
+        familiarity = np.asarray(familiarity, dtype=np.float64)
         found = np.ones(len(familiarity))
-        for rows, like in self.rows_like(n_tokens):
+        pairs = [(np.arange(len(found)), np.flatnonzero(self.is_cut == 0))]
+        for rows, like in pairs if lengths is None else self.rows_like(lengths):
             ranked = np.sort(self.familiarity[like])
             less = np.searchsorted(ranked, familiarity[rows], side="right")
             found[rows] = (1 + less) / (1 + len(ranked))
-        found[np.asarray(n_tokens) == 0] = 1.0
         return found
 
 
-def band_of(n_tokens: Any) -> NDArray[np.intp]:
+def band_of(lengths: Any) -> NDArray[np.intp]:
     """Return the power of two that each length has reached."""
-    lengths = np.maximum(np.asarray(n_tokens, dtype=np.float64), 1.0)
+    lengths = np.maximum(np.asarray(lengths, dtype=np.float64), 1.0)
     return np.asarray(np.floor(np.log2(lengths)), dtype=np.intp)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.stats import false_discovery_control
 
 from docsigma.exceptions import InputError
 
@@ -70,8 +71,8 @@ def triage(
 ) -> Triage:
     """Return the texts to look at: `top` of them, or as many as `risk` takes.
 
-    The least familiar ones come first: those whose words speak for several labels, and
-    those whose words speak for none.
+    The order is that of the probability that the label is right: that of a known class,
+    times that of the label if it is one.
     """
     if (top is None) == (risk is None):
         raise InputError("give one of `top` and `risk`")
@@ -82,9 +83,10 @@ def triage(
     documents = classifier.embed_texts(texts)
     proba = classifier.predict_proba(documents)
     p_values = classifier.unknown_p_value(documents)
-    familiarity = classifier._familiarity(documents)
-    order = np.argsort(familiarity, kind="stable")
     best = proba.max(axis=1)
+    # At all lengths together: among short documents few can be told to be unknown.
+    every = classifier.guarantees.p_values(classifier._familiarity(documents))
+    order = np.argsort(best * known_share(every), kind="stable")
     if top is None:
         assert risk is not None
         least = classifier.reject(risk)
@@ -106,6 +108,16 @@ def triage(
     ]
     rest = np.setdiff1d(np.arange(len(texts)), chosen)
     return Triage(rows, len(rest), float((1 - best[rest]).sum()))
+
+
+def known_share(p_values: Any) -> Any:
+    """Return the share of known documents among those with p-values so small.
+
+    Of n known documents n p would have p-values up to p. So many are expected among
+    those that have them; the rest is unknown (Benjamini and Hochberg's false discovery
+    rate). In a batch without unknown documents it is close to 1.
+    """
+    return false_discovery_control(p_values)
 
 
 def _reason(proba: Any, p_value: float, n_tokens: float, level: float) -> str:

@@ -358,8 +358,8 @@ class _KnownDocuments:
 
     def sets(self, proba: Any, coverage: float) -> Any:
         """Return the prediction sets for these probabilities."""
-        n_tokens = self.source.counts.n_tokens[self.rows]
-        return self.classifier.guarantees.sets(proba, n_tokens, coverage)
+        lengths = self.source.counts.n_tokens + self.source.n_unknown
+        return self.classifier.guarantees.sets(proba, lengths[self.rows], coverage)
 
     def predict_log_proba(self) -> Any:
         """Return log probabilities, computed in blocks where documents are on disk."""

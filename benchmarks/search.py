@@ -148,12 +148,14 @@ def speed(embedder: DocumentEmbedder, corpus: Any, texts: list[str]) -> dict[str
 def memory(index: Any) -> int:
     """Return the bytes of the arrays that an index keeps."""
     arrays = list(index._arrays.values())
+    if (about := index._prepared) is not None and index.metric == "joint":
+        arrays += [about.linear, about.precision, about.evidence]
     if index.metric == "joint":
-        p, words = index._prepared, index._words._by_word
-        arrays += [p.linear, p.precision, p.evidence]
-        for matrix in (index.counts, words):
+        for matrix in (index.counts, index._words._by_word):
             arrays += [matrix.data, matrix.indices, matrix.indptr]
-    return sum(array.nbytes for array in arrays)
+    graph = index._neighbours
+    more = 0 if graph is None else int(graph._index.memory_usage)
+    return more + sum(array.nbytes for array in arrays)
 
 
 def measure_labels(name: str, folder: Path, n_queries: int) -> dict[str, Any]:

@@ -17,15 +17,14 @@ def duplicates(
     *,
     threshold: Annotated[float, option("Least share of words in common.")] = 0.8,
     reader: _common.DocumentOptions,
-    device: _common.Device = None,
     force: _common.Force = False,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Write pairs of documents that have nearly the same words.
 
     A row holds first and second (ids), similarity (1: the same words) and the number of
-    the pair's group. Neighbours by Wasserstein-2 distance are compared word by word;
-    in texts, words that the model does not know count too.
+    the pair's group, -1 if they are in different ones. All documents of a group are
+    near its first. In texts, words that the model does not know count too.
 
     Example: docsigma duplicates model tickets.csv --out pairs.csv
     """
@@ -34,19 +33,20 @@ def duplicates(
     from docsigma.search.duplicates import every_word, find_duplicates
 
     check_table(out, model, docs, force=force)
-    smm = _common.load_model(model, device)
+    smm = _common.load_model(model)
     source = reader.count(docs, smm)
-    counts = source.counts[:]
-    posterior = smm.posterior(counts)
-    if source.texts is not None:
+    if source.texts is None:
+        counts = source.counts[:]
+    else:
         counts = every_word(source.texts(slice(None)), smm.vocabulary_)
-    found = find_duplicates(posterior, counts, threshold)
+    found = find_duplicates(counts, threshold)
+    of = found.groups[found.pairs]
     ids = source.ids(slice(None))
     columns = {
         "first": [ids[row] for row in found.pairs[:, 0]],
         "second": [ids[row] for row in found.pairs[:, 1]],
         "similarity": found.similarities,
-        "group": found.groups[found.pairs[:, 0]].astype(np.int64),
+        "group": np.where(of[:, 0] == of[:, 1], of[:, 0], -1).astype(np.int64),
     }
     write_table(out, [(columns, {})])
     report = {
@@ -60,6 +60,6 @@ def duplicates(
         "documents": report["n_documents"],
         "pairs": report["n_pairs"],
         "groups": report["n_groups"],
-        "documents that can go": report["n_extra"],
+        "near the first of their group": report["n_extra"],
     }
     _common.print_report(report, as_json, f"{docs} -> {out}", rows)

@@ -35,8 +35,6 @@ from docsigma.parts import under
 from docsigma.posterior import GaussianPosterior, GaussianPrior
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from docsigma.classifiers._factors import Factors
 
 
@@ -340,18 +338,12 @@ class EvidenceClassifier(BaseGaussianClassifier):
         components, and the variances of class means, which are zero on average.
         """
         check_is_fitted(self)
-        first = self._classes.classes[0]
-        axes, linear, precision = first.marginals(self._documents(X))
-
-        def tensor(array: Floats) -> Tensor:
-            return torch.from_numpy(array).to(axes)
-
-        inverse = torch.linalg.inv(axes)
-        linear = linear - precision * (inverse @ tensor(self.centre_))
-        between = (inverse @ tensor(self.between_covariance_) @ inverse.mT).diagonal()
-        found = linear, precision, between
-        one, two, three = (np.asarray(part.cpu().numpy()) for part in found)
-        return one, two, three
+        first, documents = self._classes.classes[0], self._documents(X)
+        centre, between = (
+            torch.from_numpy(array).to(documents.size)
+            for array in (self.centre_, self.between_covariance_)
+        )
+        return first.of_class_means(documents, centre, between)
 
     def _class_scores(self, X: Any) -> Floats:
         check_is_fitted(self)

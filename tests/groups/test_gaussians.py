@@ -105,12 +105,12 @@ def test_command_writes_groups_and_their_words(tmp_path, capsys):
     docs.write_text("\n".join(lines))
     succeed(capsys, "fit", docs, "--out", model, "--components", "2", "--quiet")
     arguments = ("cluster", model, docs, "--out", out)
-    report = json.loads(succeed(capsys, *arguments, "--groups", "2", "--json"))
+    report = json.loads(succeed(capsys, *arguments, "--clusters", "2", "--json"))
     assert (report["sizes"], report["n_empty"]) == ([30, 30], 1)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["group"] for row in rows[:4]] in ([0, 1, 0, 1], [1, 0, 1, 0])
     assert set(rows[0]["words"].split()) <= set(topics[0])
     assert (rows[-1]["group"], rows[-1]["words"]) == (-1, "")
-    assert "--groups" in refuse(capsys, *arguments, "--groups", "0", "--force")
+    assert "--clusters" in refuse(capsys, *arguments, "--clusters", "0", "--force")
     found = json.loads(succeed(capsys, *arguments, "--force", "--json"))
     assert found["n_groups"] >= 2

@@ -16,7 +16,7 @@ def cluster(
     docs: _common.DocumentsArgument,
     out: TableFile,
     *,
-    groups: Annotated[
+    clusters: Annotated[
         int | None, option("Number of groups.", "found on held-out documents")
     ] = None,
     reader: _common.DocumentOptions,
@@ -39,7 +39,7 @@ def cluster(
     source = reader.count(docs, smm)
     means, q = embed_counts(smm, source.counts)
     counts = source.counts[:]
-    found = Groups.fit(smm, means if q is None else q, groups, counts=counts)
+    found = Groups.fit(smm, means if q is None else q, clusters, counts=counts)
     known = np.asarray(counts.sum(axis=1)).ravel() > 0
     of = np.where(known, found.of, -1).astype(np.int64)
     names = {group.number: " ".join(group.words[:5]) for group in found.found}
@@ -65,5 +65,5 @@ def cluster(
         "documents with no known word": report["n_empty"],
     }
     _common.print_report(report, as_json, f"{docs} -> {out}", rows)
-    if groups is None and report["n_groups"] == 1 and not as_json:
-        _common.show("one group: held-out documents speak for no more; try --groups")
+    if clusters is None and report["n_groups"] == 1 and not as_json:
+        _common.show("one group: held-out documents speak for no more; try --clusters")

@@ -82,7 +82,7 @@ class Groups:
         cls,
         model: CountModel,
         posterior: GaussianPosterior | NDArray[Any],
-        n_groups: int | None = None,
+        n_clusters: int | None = None,
         n_words: int = 8,
         counts: Any = None,
     ) -> Self:
@@ -94,7 +94,7 @@ class Groups:
             The model, with its vocabulary.
         posterior : GaussianPosterior, or array of shape (n_documents, n_components)
             The documents; an array if the model gives points.
-        n_groups : int, default=None
+        n_clusters : int, default=None
             Number of groups, at the most; None means the least whose evidence on
             held-out documents is within a standard error of the best, up to the root of
             the number of documents.
@@ -105,18 +105,18 @@ class Groups:
             without them words are those of the model.
         """
         n, seed = len(posterior), model.seed_
-        if n_groups is not None and not 1 <= n_groups <= n:
+        if n_clusters is not None and not 1 <= n_clusters <= n:
             raise InputError(
-                f"`n_groups` must be from 1 to the {n} documents, got {n_groups}"
+                f"`n_clusters` must be from 1 to the {n} documents, got {n_clusters}"
             )
         information, factors = documents_as_factors(posterior)
-        if n_groups is None:
-            n_groups = choose_number(information, factors, seed)
-        mixture = Mixture.fit(information, factors, n_groups, seed)
+        if n_clusters is None:
+            n_clusters = choose_number(information, factors, seed)
+        mixture = Mixture.fit(information, factors, n_clusters, seed)
         best = mixture.proba(factors).argmax(dim=1).numpy()
-        sizes = np.bincount(best, minlength=n_groups)
-        numbers = np.empty(n_groups, dtype=np.intp)
-        numbers[np.argsort(-sizes, kind="stable")] = np.arange(n_groups)
+        sizes = np.bincount(best, minlength=n_clusters)
+        numbers = np.empty(n_clusters, dtype=np.intp)
+        numbers[np.argsort(-sizes, kind="stable")] = np.arange(n_clusters)
         return cls(model, posterior, counts, mixture, numbers, n_words)
 
     def __len__(self) -> int:
@@ -184,7 +184,9 @@ class Groups:
             square = np.square(means[rows] - self.centres[place])
             scatter += square.sum(axis=0)
             order = np.lexsort((square.sum(axis=1), silent[rows]))[:3]
-            chosen = _distinct(words, np.argsort(-lifts[place], kind="stable"), n_words)
+            likelier = np.flatnonzero(lifts[place] > 0)
+            best = likelier[np.argsort(-lifts[place][likelier], kind="stable")]
+            chosen = _distinct(words, best, n_words)
             variance = None if total is None else float(total[rows].mean())
             name = self._names.get(int(number), ", ".join(chosen[:3]))
             nearest = rows[order].tolist()

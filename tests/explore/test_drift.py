@@ -2,10 +2,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from docsigma import GaussianPosterior, GaussianPrior
 from docsigma.exceptions import InputError
-from docsigma.explore.drift import compare_batches, estimate_shares
+from docsigma.explore.drift import (
+    compare_batches,
+    equal_lengths,
+    estimate_shares,
+)
 
 PRIOR = GaussianPrior.isotropic(0.1, 4)
 
@@ -44,6 +49,18 @@ def test_two_halves_of_one_batch_rarely_alarm(corpus):
         alarms += any(topic.grew is not None for topic in found.topics)
     # At a rate of 0.05, 6 or more of 20 have a chance of 3e-4.
     assert alarms < 6
+
+
+def test_documents_are_cut_to_the_lengths_of_the_other_batch():
+    random = np.random.default_rng(0)
+    old, new = random.poisson(3.0, (50, 30)), random.poisson(1.0, (20, 30))
+    cut, kept = equal_lengths(sp.csr_matrix(old), sp.csr_matrix(new), random)
+    assert (kept != sp.csr_matrix(new)).nnz == 0
+    assert (cut.toarray() <= old).all()
+    lengths = np.asarray(cut.sum(axis=1)).ravel()
+    assert set(lengths.tolist()) <= set(new.sum(axis=1).tolist())
+    # Means of 30 Poisson numbers: 20 documents of 30 +- 1.2.
+    assert lengths.mean() == pytest.approx(new.sum() / 20, abs=1.5)
 
 
 def test_shares_are_those_of_the_documents_however_uncertain():

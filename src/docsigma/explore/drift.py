@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.stats import false_discovery_control, norm
 
 from docsigma._array_checks import Floats
@@ -108,7 +109,9 @@ def compare_batches(
     likeliest, so that short documents, which fit several topics, are not counted as if
     they were divided among these. Their errors cover the uncertainty of embeddings and
     that of the sample of documents. With `counts`, those of the old documents and then
-    of the new ones, topics are described by the words of their documents.
+    of the new ones, topics are described by the words of their documents; and what is
+    compared are documents of the same lengths, from which random words are left out in
+    the batch of the longer ones, since short documents look different for that alone.
     """
     for name, batch in (("old", old), ("new", new)):
         # One half of the old batch is compared with the other.
@@ -117,6 +120,10 @@ def compare_batches(
                 f"the {name} batch has {len(batch)} documents: at least 4 are needed"
             )
     random = np.random.default_rng(random_state)
+    if counts is not None:
+        counts = sp.csr_matrix(counts)
+        cut = equal_lengths(counts[: len(old)], counts[len(old) :], random)
+        old, new = (model.posterior(batch) for batch in cut)
     together = type(old).concatenate([old, new])
     groups = Groups.fit(model, together, min(n_topics, len(together)), n_words, counts)
     likelihoods = groups.likelihoods(together)
@@ -142,6 +149,30 @@ def compare_batches(
         topics.append(TopicShift(group.words, before, after, moved, p, grew, typical))
     topics.sort(key=lambda topic: -abs(topic.change.value))
     return Drift(topics, *_unexplained(model, old, new, n_topics, random))
+
+
+def equal_lengths(
+    old: sp.csr_matrix, new: sp.csr_matrix, random: np.random.Generator
+) -> list[sp.csr_matrix]:
+    """Return two batches of one distribution of lengths.
+
+    A document keeps as many of its words, drawn at random, as the document of the same
+    rank of length in the other batch has, or all if it has no more.
+    """
+    lengths = [np.asarray(batch.sum(axis=1)).ravel() for batch in (old, new)]
+    result = []
+    for batch, own, other in zip((old, new), lengths, lengths[::-1], strict=True):
+        ranks = (np.argsort(np.argsort(own, kind="stable")) + 0.5) / len(own)
+        target = np.quantile(other, ranks, method="nearest").astype(np.int64)
+        found = batch.copy()
+        for row in np.flatnonzero(target < own).tolist():
+            some = slice(found.indptr[row], found.indptr[row + 1])
+            amounts = found.data[some].astype(np.int64)
+            kept = random.multivariate_hypergeometric(amounts, target[row])
+            found.data[some] = kept
+        found.eliminate_zeros()
+        result.append(found)
+    return result
 
 
 def estimate_shares(likelihoods: Floats) -> tuple[Floats, Floats]:

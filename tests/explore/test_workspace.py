@@ -10,6 +10,7 @@ import pytest
 from docsigma import (
     DocumentEmbedder,
     GaussianPosterior,
+    GaussianPrior,
     TopicClassifier,
     read_documents,
 )
@@ -177,7 +178,8 @@ def test_a_document_that_fits_no_topic_is_odd_and_an_empty_one_is_not(corpus):
     mean = np.vstack([mean + 0.1 * random.normal(size=mean.shape), [[0, 5, 0, 0]] * 2])
     variance = np.full(mean.shape, 0.01)
     variance[-1] = 100.0
-    q = GaussianPosterior(mean, variance)
+    prior = GaussianPrior.isotropic(0.01, 4)
+    q = GaussianPosterior(mean, variance, prior=prior)
     distances = Groups.fit(model, q, 2).distances(q)
     assert distances.argmax() == len(q) - 2
     assert distances[-1] < np.median(distances)

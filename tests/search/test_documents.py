@@ -31,8 +31,10 @@ def test_texts_are_found_with_the_words_that_made_the_match(model, tmp_path):
     (matches,) = index.search(["rain and storm and bread"], n=3)
     assert {match.label for match in matches} == {"weather"}
     for match in matches:
-        words = [word for word, _ in match.words]
-        assert set(words[:2]) == {"rain", "storm"}
+        # Words of both, and "storm" is as rare as "rain".
+        words = {word for word, _ in match.words}
+        assert words == {"rain", "storm"} & set(match.excerpt.split())
+        assert sum(share for _, share in match.words) == pytest.approx(1)
         assert match.excerpt in WEATHER
         assert match.probability is None
     index.save(tmp_path / "index")
@@ -57,6 +59,18 @@ def test_a_text_without_known_words_finds_nothing(model):
     index = DocumentIndex(model)
     index.add(TEXTS)
     assert index.search(["xyzzy", ""]) == [[], []]
+
+
+def test_every_document_finds_itself_or_its_equal_first(model, classifier):
+    texts = list(
+        dict.fromkeys(" ".join(text.split()[:n]) for text in TEXTS for n in (1, 2, 4))
+    )
+    for embedder in (model, classifier):
+        for metric in ("joint", "words", "cosine", "wasserstein2"):
+            index = DocumentIndex(embedder, metric=metric)
+            index.add(texts, texts)
+            for text, matches in zip(texts, index.search(texts, n=1), strict=True):
+                assert sorted(matches[0].id.split()) == sorted(text.split())
 
 
 def test_removed_documents_are_not_found(model):

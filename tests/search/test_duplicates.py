@@ -4,30 +4,23 @@ import json
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
-from docsigma import BayesianSMM, InputError, load_corpus
+from docsigma import InputError, load_corpus
 from docsigma.search.duplicates import find_duplicates
 from running import refuse, succeed
-
-
-@pytest.fixture(scope="module")
-def model():
-    counts = load_corpus("synthetic").train.counts
-    return BayesianSMM(3, max_iter=20, random_state=0).fit(counts)
 
 
 def overlap(x, y):
     return np.minimum(x, y).sum() / np.maximum(x, y).sum()
 
 
-def test_planted_copies_are_found_and_nothing_else(model):
+def test_planted_copies_are_found_and_nothing_else():
     counts = load_corpus("synthetic").test.counts.toarray()
     changed = counts[5].copy()
     changed[np.flatnonzero(changed)[0]] += 1
     rows = np.vstack([counts, counts[3], counts[3], changed, np.zeros_like(changed)])
     rows = np.vstack([rows, np.zeros_like(changed)])
-    found = find_duplicates(model.posterior(sp.csr_matrix(rows)), rows)
+    found = find_duplicates(rows)
     n = len(counts)
     assert found.pairs.tolist() == [[3, n], [3, n + 1], [5, n + 2]]
     assert found.similarities[:2].tolist() == [1.0, 1.0]
@@ -37,25 +30,42 @@ def test_planted_copies_are_found_and_nothing_else(model):
     assert (found.groups >= 0).sum() == 5
 
 
-def test_a_lower_threshold_finds_what_every_pair_shows(model):
+@pytest.mark.parametrize("threshold", [0.4, 0.25, 1 / 3])
+def test_every_pair_of_that_overlap_is_found(threshold):
     rows = load_corpus("synthetic").test.counts.toarray()[:40]
-    found = find_duplicates(model.posterior(rows), rows, 0.4, n_neighbours=39)
+    found = find_duplicates(rows, threshold)
     expected = [
         (a, b)
         for a in range(40)
         for b in range(a + 1, 40)
-        if overlap(rows[a], rows[b]) >= 0.4
+        if overlap(rows[a], rows[b]) >= threshold
     ]
     assert [tuple(pair) for pair in found.pairs.tolist()] == expected
 
 
-def test_wrong_arguments_are_refused(model):
-    rows = load_corpus("synthetic").test.counts[:3]
-    q = model.posterior(rows)
+def test_wrong_arguments_are_refused():
     with pytest.raises(InputError, match="`threshold` must be above 0"):
-        find_duplicates(q, rows, 0.0)
-    with pytest.raises(InputError, match="3 posteriors but counts of 2"):
-        find_duplicates(q, rows[:2])
+        find_duplicates(np.eye(3), 0.0)
+
+
+def test_no_member_is_less_alike_its_representative_than_the_threshold():
+    random = np.random.default_rng(0)
+    # Each document is the one before with one word of ten replaced: a chain.
+    words = np.zeros((40, 200), dtype=int)
+    words[0, :10] = 1
+    for row in range(1, 40):
+        words[row] = words[row - 1]
+        words[row, random.choice(np.flatnonzero(words[row]))] -= 1
+        words[row, 10 + row] += 1
+    rows = np.vstack([words, words[[5, 20, 39]]])
+    found = find_duplicates(rows, 0.65)
+    assert len(np.unique(found.groups)) > 5
+    for number in range(found.groups.max() + 1):
+        first, *others = np.flatnonzero(found.groups == number)
+        assert others
+        assert all(overlap(rows[first], rows[other]) >= 0.65 for other in others)
+    # Equal documents are in one group.
+    assert found.groups[[5, 20, 39]].tolist() == found.groups[40:].tolist()
 
 
 def test_command_writes_pairs(tmp_path, capsys):

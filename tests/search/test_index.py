@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal, norm
 
 from docsigma import (
     EvidenceClassifier,
@@ -74,14 +75,90 @@ def test_with_a_classifier_search_ranks_by_the_log_ratio(classifier):
     ratios = classifier.same_topic_log_ratio(queries, documents)
     for found, row in zip(index.search(queries, n=7), ratios, strict=True):
         assert found.ids == [str(i) for i in np.argsort(-row, kind="stable")[:7]]
-        np.testing.assert_allclose(found.scores, np.sort(row)[::-1][:7], rtol=1e-6)
+        # What documents say is kept in single precision.
+        np.testing.assert_allclose(found.scores, np.sort(row)[::-1][:7], atol=1e-4)
+
+
+def test_without_labels_the_ratio_is_that_of_topics_with_the_prior_s_variance():
+    documents, queries = draw(8, 1)[0], draw(3, 2)[0]
+    index = GaussianIndex(metric="same_topic")
+    index.add(documents)
+
+    def seen(q):
+        noise = 1 / (1 / q.variance[0].astype(float) - 1)
+        return q.mean[0] * (1 + noise), noise
+
+    for row, found in enumerate(index.search(queries, n=8)):
+        a, noise_a = seen(queries[row])
+        for name, score in zip(found.ids, found.scores, strict=True):
+            b, noise_b = seen(documents[int(name)])
+            expected = 0.0
+            for k in range(K):
+                own = [1 + noise_a[k], 1 + noise_b[k]]
+                both = multivariate_normal([0, 0], [[own[0], 0.9], [0.9, own[1]]])
+                expected += both.logpdf([a[k], b[k]])
+                expected -= norm.logpdf(a[k], scale=own[0] ** 0.5)
+                expected -= norm.logpdf(b[k], scale=own[1] ** 0.5)
+            assert score == pytest.approx(expected, abs=1e-3)
+
+
+def bm25(query, counts):
+    """Score documents word by word, straight from the formula."""
+    n, scores = len(counts), np.zeros(len(counts))
+    for row, document in enumerate(counts):
+        length = document.sum() / (counts.sum() / n)
+        for word in np.flatnonzero(query):
+            having, x = (counts[:, word] > 0).sum(), document[word]
+            rarity = np.log(1 + (n - having + 0.5) / (having + 0.5))
+            share = 2.5 * x / (x + 1.5 * (0.25 + 0.75 * length))
+            scores[row] += query[word] * rarity * share
+    return scores
+
+
+@pytest.mark.parametrize("metric", ["joint", "words"])
+def test_the_score_is_the_sum_of_words_and_ratio_and_equal_counts_come_first(
+    metric, tmp_path
+):
+    documents, queries = draw(40, 1)[0], draw(4, 2)[0]
+    random = np.random.default_rng(0)
+    counts = random.poisson(0.5, (40, 12))
+    asked = random.poisson(0.5, (4, 12))
+    # The first query is twice in the index, once longer.
+    counts[7] = counts[9] = asked[0]
+    counts[8] = 3 * asked[0]
+    index = GaussianIndex(metric=metric)
+    index.add(documents[:15], counts=counts[:15])
+    index.add(documents[15:], counts=counts[15:])
+    alone = GaussianIndex(metric="same_topic")
+    alone.add(documents)
+    index.save(tmp_path / "index")
+    loaded = GaussianIndex.load(tmp_path / "index")
+    ratios = alone.search(queries, n=40)
+    for row, found in enumerate(index.search(queries, n=40, counts=asked)):
+        expected = bm25(asked[row], counts)
+        if metric == "joint":
+            expected[ratios[row].rows] += ratios[row].scores
+        order = np.argsort(-expected, kind="stable").tolist()
+        if row == 0:
+            first = sorted((7, 9), key=order.index)
+            order = first + [other for other in order if other not in first]
+        assert found.rows.tolist() == order
+        np.testing.assert_allclose(found.scores, expected[order], atol=1e-3)
+        again = loaded.search(queries[row], n=40, counts=asked[row : row + 1])[0]
+        assert again.ids == found.ids
+    index.remove(["7"])
+    assert index.search(queries[:1], n=1, counts=asked[:1])[0].ids == ["9"]
+    with pytest.raises(InputError, match="needs the `counts` of queries"):
+        index.search(queries)
+    with pytest.raises(InputError, match="all documents must have `counts`, or none"):
+        index.add(queries, ["a", "b", "c", "d"])
 
 
 @pytest.mark.parametrize("ranked", ["wasserstein2", "same_topic"])
 def test_approximate_search_finds_what_exact_search_finds(ranked, classifier, tmp_path):
     pytest.importorskip("usearch")
     (documents, labels), queries = draw(12_000, 1), draw(50, 2)[0]
-    index = GaussianIndex(classifier if ranked == "same_topic" else None)
+    index = GaussianIndex(classifier, metric=ranked)
     index.add(documents, labels=labels)
     assert "approximate" in repr(index)
 
@@ -240,7 +317,7 @@ from docsigma import GaussianPosterior
 from docsigma.search import GaussianIndex
 index = GaussianIndex()
 for n in (2000, 3000):
-    index = GaussianIndex(approximate=False)
+    index = GaussianIndex(metric="wasserstein2", approximate=False)
     index.add(GaussianPosterior(np.full((n, 50), float(n)), np.ones((n, 50))))
     indexes = [index] if n == 2000 else [*indexes, index]
 print("ready", flush=True)

@@ -78,7 +78,7 @@ def test_classify_counts_pairs_of_words():
 def test_search_is_the_librarys(client, parts):
     body = {"texts": TEXT, "n": 4, "labels": ["weather"]}
     answer = client.post("/search", json=body).json()
-    assert answer["metric"] == "same_topic"
+    assert answer["metric"] == "joint"
     expected = parts[2].search(TEXT, 4, labels=["weather"])
     for matches, own in zip(answer["matches"], expected, strict=True):
         assert [m["id"] for m in matches] == [m.id for m in own]

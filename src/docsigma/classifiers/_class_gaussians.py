@@ -11,6 +11,7 @@ from torch import Tensor
 from docsigma.classifiers.settings import STEPS, TOLERANCE
 
 if TYPE_CHECKING:
+    from docsigma._array_checks import Floats
     from docsigma.classifiers._factors import Factors, Information
 
 
@@ -58,6 +59,22 @@ class ClassGaussians:
         gain = 1 / (1 + factors.size[:, None] * word)
         linear = factors.linear @ axes
         return (gain * linear.square() + gain.log()).sum(dim=1) / 2
+
+    def of_class_means(
+        self, factors: Factors, centre: Tensor, between: Tensor
+    ) -> tuple[Floats, Floats, Floats]:
+        r"""Return what documents say of the means of classes from N(centre, between).
+
+        In axes in which the within-class covariance is the identity: the linear terms
+        :math:`\tilde h - \tilde P m_0` and the precisions :math:`\tilde P`, documents x
+        components, and the variances of class means, which are zero on average.
+        """
+        axes, linear, precision = self.marginals(factors)
+        inverse = torch.linalg.inv(axes)
+        linear = linear - precision * (inverse @ centre)
+        variance = (inverse @ between @ inverse.mT).diagonal()
+        one, two, three = (p.cpu().numpy() for p in (linear, precision, variance))
+        return one, two, three
 
     def means_of(self, factors: Factors, weights: Tensor, centre: Tensor) -> Tensor:
         """Return the means of classes of these documents, the covariance given."""
@@ -114,6 +131,35 @@ def fit_classes(
     if not several:
         return classes
     return _ascend(classes, factors, known, (unknown, log_prior), centre, within)
+
+
+def fit_mixture(
+    information: Information,
+    factors: Factors,
+    members: Tensor,
+    everything: Tensor,
+    share: float,
+) -> ClassGaussians:
+    """Raise the likelihood of documents without labels by EM, from a first grouping.
+
+    Parameters
+    ----------
+    information, factors
+        Documents.
+    members : Tensor of shape (n, n_classes)
+        The first grouping: 1 for the class of each document.
+    everything : Tensor of shape (K + 1, K)
+        What :func:`overall` returned.
+    share : float
+        Share of all variance that lies within classes when EM starts.
+    """
+    centre, within = everything[0], share * everything[1:]
+    means = centre.expand(members.shape[1], -1)
+    classes = ClassGaussians(information, means, within)
+    classes = _ascend(classes, factors, members, None, centre, within, steps=1)
+    unknown = torch.ones_like(factors.size), torch.zeros_like(members[0])
+    nobody = torch.zeros_like(members)
+    return _ascend(classes, factors, nobody, unknown, centre, within)
 
 
 def _ascend(

@@ -36,8 +36,6 @@ from docsigma.parts import under
 from docsigma.posterior import GaussianPosterior, GaussianPrior
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from docsigma.classifiers._factors import Factors
 
 
@@ -330,16 +328,12 @@ class EvidenceClassifier(BaseGaussianClassifier):
         components, and the variances of class means, which are zero on average.
         """
         check_is_fitted(self)
-        first = self._classes.classes[0]
-        axes, linear, precision = first.marginals(self._documents(X))
-
-        def tensor(array: Floats) -> Tensor:
-            return torch.from_numpy(array).to(axes)
-
-        inverse = torch.linalg.inv(axes)
-        linear = linear - precision * (inverse @ tensor(self.centre_))
-        between = (inverse @ tensor(self.between_covariance_) @ inverse.mT).diagonal()
-        return linear.cpu().numpy(), precision.cpu().numpy(), between.cpu().numpy()
+        first, documents = self._classes.classes[0], self._documents(X)
+        centre, between = (
+            torch.from_numpy(array).to(documents.size)
+            for array in (self.centre_, self.between_covariance_)
+        )
+        return first.of_class_means(documents, centre, between)
 
     def _class_scores(self, X: Any) -> Floats:
         check_is_fitted(self)

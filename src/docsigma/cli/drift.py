@@ -33,11 +33,14 @@ def drift(
     """Compare two batches: which topics grew, and which documents fit no topic.
 
     Intervals of 90 per cent cover the uncertainty of each embedding and of the sample
-    of documents. Unexplained are documents further from every topic of OLD than all but
-    2 per cent of OLD.
+    of documents. Of the topics said to have grown or shrunk, 5 per cent are expected to
+    be chance (Benjamini-Hochberg). Unexplained are documents further from every topic
+    of OLD than all but 2 per cent of OLD.
 
     Example: docsigma drift model january.csv february.csv
     """
+    import scipy.sparse
+
     from docsigma.explore.drift import compare_batches
 
     _common.check_positive("--topics", topics)
@@ -45,7 +48,10 @@ def drift(
     smm = _common.load_model(model, device)
     sources = [reader.count(name, smm) for name in (old, new)]
     batches = [smm.posterior(source.counts[:]) for source in sources]
-    found = compare_batches(smm, *batches, n_topics=topics, n_words=words)
+    counts = scipy.sparse.vstack([source.counts[:] for source in sources])
+    found = compare_batches(
+        smm, *batches, n_topics=topics, n_words=words, counts=counts
+    )
     ids = sources[1].ids
     if as_json:
         report = asdict(found)

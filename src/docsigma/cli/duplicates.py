@@ -17,7 +17,6 @@ def duplicates(
     *,
     threshold: Annotated[float, option("Least share of words in common.")] = 0.8,
     reader: _common.DocumentOptions,
-    device: _common.Device = None,
     no_text: _common.NoText = False,
     force: _common.Force = False,
     as_json: _common.JsonFlag = False,
@@ -25,8 +24,9 @@ def duplicates(
     """Write pairs of documents that have nearly the same words.
 
     A row holds first and second (ids), similarity (1: the same words), the number of
-    the pair's group, and rows and texts of both. Neighbours by Wasserstein-2 distance
-    are compared word by word; in texts, words that the model does not know count too.
+    the pair's group, -1 if they are in different ones, and rows and texts of both. All
+    documents of a group are near its first. In texts, words that the model does not
+    know count too.
 
     Example: docsigma duplicates model tickets.csv --out pairs.csv
     """
@@ -35,19 +35,20 @@ def duplicates(
     from docsigma.search.duplicates import every_word, find_duplicates
 
     check_table(out, model, docs, force=force)
-    smm = _common.load_model(model, device)
+    smm = _common.load_model(model)
     source = reader.count(docs, smm)
-    counts = source.counts[:]
-    posterior = smm.posterior(counts)
-    if source.texts is not None:
+    if source.texts is None:
+        counts = source.counts[:]
+    else:
         counts = every_word(source.texts(slice(None)), smm.vocabulary_)
-    found = find_duplicates(posterior, counts, threshold)
-    firsts, seconds = found.pairs[:, 0], found.pairs[:, 1]
+    found = find_duplicates(counts, threshold)
+    of = found.groups[found.pairs]
+    firsts, seconds = found.pairs.T
     columns: dict[str, Any] = {
         "first": source.ids(firsts),
         "second": source.ids(seconds),
         "similarity": found.similarities,
-        "group": found.groups[firsts].astype(np.int64),
+        "group": np.where(of[:, 0] == of[:, 1], of[:, 0], -1).astype(np.int64),
     }
     for name, some in (("first", firsts), ("second", seconds)):
         if source.numbers is not None:
@@ -57,7 +58,7 @@ def duplicates(
     write_table(out, [(columns, {})])
     report = {
         "file": str(out),
-        "n_documents": len(posterior),
+        "n_documents": len(source.counts),
         "n_pairs": len(found.pairs),
         "n_groups": int(found.groups.max(initial=-1)) + 1,
         "n_extra": len(found.extra),
@@ -66,6 +67,6 @@ def duplicates(
         "documents": report["n_documents"],
         "pairs": report["n_pairs"],
         "groups": report["n_groups"],
-        "documents that can go": report["n_extra"],
+        "near the first of their group": report["n_extra"],
     }
     _common.print_report(report, as_json, f"{docs} -> {out}", rows)

@@ -25,11 +25,18 @@ def index(
     classifier: Annotated[
         Path | None,
         option(
-            "Classifier of the same model (hybrid or evidence): ranks by how much "
-            "likelier one class is than two.",
-            "none: by Wasserstein-2 distance",
+            "Classifier of the same model (hybrid or evidence), which has learned how "
+            "far apart documents of one class lie.",
+            "none",
         ),
     ] = None,
+    metric: Annotated[
+        str,
+        option(
+            "What ranks: joint (shared words, and one topic or two), words, "
+            "same_topic, cosine, wasserstein2 or kl."
+        ),
+    ] = "joint",
     calibration: Annotated[
         str | None,
         option(
@@ -55,7 +62,7 @@ def index(
     )
     if calibration is not None and classifier is None:
         raise InputError("--calibration is for probabilities, which need --classifier")
-    built = empty_index(model, classifier)
+    built = empty_index(model, classifier, metric)
     _add(built, reader.count(docs, built.model), excerpt)
     found = built.index
     if classifier is not None and calibration is not None:
@@ -64,7 +71,7 @@ def index(
         found.calibrate(built.embed(source.counts), labels)
         if found.calibration is None:
             raise InputError(f"{calibration} has too few labels to learn from")
-    elif classifier is not None:
+    elif classifier is not None and metric in ("joint", "same_topic"):
         found.calibrate()
     built.save(out, overwrite=force)
     report = {
@@ -129,14 +136,14 @@ def _add(index: DocumentIndex, source: CountedSource, excerpt: int) -> None:
         )
 
 
-def empty_index(model: Path, classifier: Path | None) -> DocumentIndex:
+def empty_index(model: Path, classifier: Path | None, metric: str) -> DocumentIndex:
     """Return an index without documents; refuse a classifier of another model."""
     from docsigma.classifiers.counts_classifier import CountsClassifier
     from docsigma.search import DocumentIndex
 
     smm = _common.load_model(model)
     if classifier is None:
-        return DocumentIndex(smm)
+        return DocumentIndex(smm, metric=metric)
     found = CountsClassifier.load(classifier)
     _common.check_same_model(f"the classifier {classifier}", found.model_, smm, model)
-    return DocumentIndex(found)
+    return DocumentIndex(found, metric=metric)

@@ -14,6 +14,15 @@ from docsigma.cli._common import option
 if TYPE_CHECKING:
     from docsigma.search import DocumentIndex, Match
 
+# Head of the column of scores, by what ranks.
+SCORES = {
+    "joint": "score",
+    "words": "BM25",
+    "same_topic": "log ratio",
+    "cosine": "cosine",
+    "wasserstein2": "distance",
+    "kl": "divergence",
+}
 # Suffixes of text files.
 TEXT_FILES = (".txt", ".md", ".json", ".jsonl", ".csv", ".html", ".xml", ".eml")
 
@@ -87,18 +96,19 @@ def _text(query: str) -> str:
 
 
 def _show(found: DocumentIndex, matches: list[Match], title: str) -> None:
-    what = "log ratio" if found.index.classifier is not None else "distance"
-    if found.index.calibration is not None:
-        what = "same topic"
+    what = SCORES[found.index.metric]
+    known = [] if found.index.calibration is None else [">same topic"]
     labelled = any(match.label is not None for match in matches)
     label = ["label"] if labelled else []
-    table = _common.table(title, f">{what}", "document", *label, "words", "begins with")
+    table = _common.table(
+        title, f">{what}", *known, "document", *label, "words", "begins with"
+    )
     for match in matches:
-        score = f"{match.score:.2f}"
+        numbers = [f"{match.score:.2f}"]
         if match.probability is not None:
-            score = f"{100 * match.probability:.0f} %"
+            numbers.append(f"{100 * match.probability:.0f} %")
         label = [match.label or ""] if labelled else []
         words = " ".join(word for word, _ in match.words)
         begins = _common.beginning(match.excerpt or "")
-        table.add_row(score, match.id, *label, words, begins)
+        table.add_row(*numbers, match.id, *label, words, begins)
     _common.show(table)

@@ -33,7 +33,7 @@ def topics(
 
     Example: docsigma topics model tickets.csv --clusters 20
     """
-    from docsigma.groups.by_means import group_by_means
+    from docsigma.groups.gaussians import Groups
     from docsigma.models.components import describe_dimensions
 
     _common.check_positive("--words", words)
@@ -63,7 +63,8 @@ def topics(
             err=True,
         )
         clusters = n_groups
-    groups = group_by_means(smm, means if q is None else q, clusters, words)
+    counts = source.counts[:]
+    groups = Groups.fit(smm, means if q is None else q, clusters, words, counts).found
     if as_json:
         rows_json = [asdict(g) | {"nearest": source.ids(g.nearest)} for g in groups]
         for row in rows_json:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.stats import false_discovery_control, norm
 
 from docsigma._array_checks import Floats
 from docsigma.exceptions import InputError
@@ -15,8 +17,8 @@ if TYPE_CHECKING:
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
-# Draws of the embeddings, and of the shares given them.
-DRAWS = 400
+# Expected share of false alarms among the topics that are said to have changed.
+LEVEL = 0.05
 # Share of the old documents, the furthest from any topic, that counts as unexplained.
 UNEXPLAINED = 0.02
 
@@ -28,6 +30,12 @@ class Interval:
     value: float
     low: float
     high: float
+
+    @classmethod
+    def normal(cls, value: float, error: float, low: float, high: float) -> Interval:
+        """Return the interval of an estimate with this standard error."""
+        ends = np.clip([value - 1.645 * error, value + 1.645 * error], low, high)
+        return cls(float(value), *ends.tolist())
 
     @classmethod
     def of(cls, draws: Floats) -> Interval:
@@ -46,8 +54,11 @@ class TopicShift:
         Words that describe the topic.
     old, new, change : Interval
         Its share of either batch, and the difference.
+    p_value : float
+        Chance of a change as large if there was none.
     grew : bool or None
-        True if the interval of `change` is above 0, False if below, else None.
+        True or False if the share changed, by the p-values of all topics
+        (Benjamini-Hochberg at 0.05); None if that may be chance.
     typical : list of int
         Rows of the new batch that are nearest to it.
     """
@@ -56,6 +67,7 @@ class TopicShift:
     old: Interval
     new: Interval
     change: Interval
+    p_value: float
     grew: bool | None
     typical: list[int]
 
@@ -88,13 +100,18 @@ def compare_batches(
     *,
     n_topics: int = 10,
     n_words: int = 8,
+    counts: Any = None,
     random_state: int = 0,
 ) -> Drift:
     """Compare the topics of two batches of documents.
 
-    The batches are embedded by `model`. Intervals cover the uncertainty of embeddings,
-    by draws from their Gaussians, and that of the sample of documents, by Dirichlet
-    draws of the shares given the counts.
+    The batches are embedded by `model`. Shares are those that make the documents
+    likeliest, so that short documents, which fit several topics, are not counted as if
+    they were divided among these. Their errors cover the uncertainty of embeddings and
+    that of the sample of documents. With `counts`, those of the old documents and then
+    of the new ones, topics are described by the words of their documents; and what is
+    compared are documents of the same lengths, from which random words are left out in
+    the batch of the longer ones, since short documents look different for that alone.
     """
     for name, batch in (("old", old), ("new", new)):
         # One half of the old batch is compared with the other.
@@ -103,36 +120,83 @@ def compare_batches(
                 f"the {name} batch has {len(batch)} documents: at least 4 are needed"
             )
     random = np.random.default_rng(random_state)
-    groups = Groups.fit(model, type(old).concatenate([old, new]), n_topics, n_words)
-    shares = [_share_draws(groups, batch, random) for batch in (old, new)]
-    change = shares[1] - shares[0]
-    of = groups.nearest(new.mean.astype(np.float64))
-    away = np.square(new.mean - groups.centres[of]).sum(axis=1)
+    if counts is not None:
+        counts = sp.csr_matrix(counts)
+        cut = equal_lengths(counts[: len(old)], counts[len(old) :], random)
+        old, new = (model.posterior(batch) for batch in cut)
+    together = type(old).concatenate([old, new])
+    groups = Groups.fit(model, together, min(n_topics, len(together)), n_words, counts)
+    likelihoods = groups.likelihoods(together)
+    parts = likelihoods[: len(old)], likelihoods[len(old) :]
+    shares, errors = zip(*map(estimate_shares, parts), strict=True)
+    change, error = shares[1] - shares[0], np.hypot(*errors)
+    p_values = 2 * norm.sf(np.abs(change) / error)
+    changed = false_discovery_control(p_values) <= LEVEL
+    of = groups.of[len(old) :]
+    places = np.unique(groups.of, return_inverse=True)[1][len(old) :]
+    away = np.square(new.mean - groups.centres[places]).sum(axis=1)
     order = np.argsort(away + new.total_variance, kind="stable")
     topics = []
-    for number, group in enumerate(groups.found):
-        moved = Interval.of(change[:, number])
-        grew = True if moved.low > 0 else False if moved.high < 0 else None
-        before, after = (Interval.of(share[:, number]) for share in shares)
-        typical = order[of[order] == number][:3].tolist()
-        topics.append(TopicShift(group.words, before, after, moved, grew, typical))
+    for place, group in enumerate(groups.found):
+        typical = order[of[order] == group.number][:3].tolist()
+        before, after = (
+            Interval.normal(share[place], wide[place], 0.0, 1.0)
+            for share, wide in zip(shares, errors, strict=True)
+        )
+        moved = Interval.normal(change[place], error[place], -1.0, 1.0)
+        grew = bool(change[place] > 0) if changed[place] else None
+        p = float(p_values[place])
+        topics.append(TopicShift(group.words, before, after, moved, p, grew, typical))
     topics.sort(key=lambda topic: -abs(topic.change.value))
     return Drift(topics, *_unexplained(model, old, new, n_topics, random))
 
 
-def _share_draws(
-    groups: Groups, batch: GaussianPosterior, random: np.random.Generator
-) -> Floats:
-    """Return draws of the topics' shares of a batch, draws x topics."""
-    std = np.sqrt(batch.variance.astype(np.float64))
-    result = np.empty((DRAWS, len(groups)))
-    # Fewer draws of the documents, as the shares average over them.
-    inner = 10
-    for start in range(0, DRAWS, inner):
-        points = batch.mean + std * random.standard_normal(std.shape)
-        counts = np.bincount(groups.nearest(points), minlength=len(groups))
-        result[start : start + inner] = random.dirichlet(counts + 0.5, inner)
+def equal_lengths(
+    old: sp.csr_matrix, new: sp.csr_matrix, random: np.random.Generator
+) -> list[sp.csr_matrix]:
+    """Return two batches of one distribution of lengths.
+
+    A document keeps as many of its words, drawn at random, as the document of the same
+    rank of length in the other batch has, or all if it has no more.
+    """
+    lengths = [np.asarray(batch.sum(axis=1)).ravel() for batch in (old, new)]
+    result = []
+    for batch, own, other in zip((old, new), lengths, lengths[::-1], strict=True):
+        ranks = (np.argsort(np.argsort(own, kind="stable")) + 0.5) / len(own)
+        target = np.quantile(other, ranks, method="nearest").astype(np.int64)
+        found = batch.copy()
+        for row in np.flatnonzero(target < own).tolist():
+            some = slice(found.indptr[row], found.indptr[row + 1])
+            amounts = found.data[some].astype(np.int64)
+            kept = random.multivariate_hypergeometric(amounts, target[row])
+            found.data[some] = kept
+        found.eliminate_zeros()
+        result.append(found)
     return result
+
+
+def estimate_shares(likelihoods: Floats) -> tuple[Floats, Floats]:
+    r"""Return the likeliest shares of groups, and their standard errors.
+
+    With the likelihood :math:`L_{ig}` of document i in group g, they maximise
+    :math:`\sum_i \log \sum_g \pi_g L_{ig}`, as if half a document more of each group
+    had been seen. The errors are those of the inverse information on the simplex.
+    """
+    n_groups = likelihoods.shape[1]
+    shares = np.full(n_groups, 1 / n_groups)
+    for _ in range(200):
+        before = shares
+        joint = likelihoods * shares
+        shares = (joint / joint.sum(axis=1, keepdims=True)).sum(axis=0) + 0.5
+        shares = shares / shares.sum()
+        if np.abs(shares - before).max() < 1e-6:
+            break
+    slopes = likelihoods / (likelihoods @ shares)[:, None]
+    information = slopes.T @ slopes + np.diag(0.5 / shares**2)
+    # Directions in which shares add up to 0.
+    basis = np.linalg.svd(np.ones((1, n_groups)))[2][1:]
+    inverse = basis.T @ np.linalg.pinv(basis @ information @ basis.T) @ basis
+    return shares, np.sqrt(np.maximum(np.diag(inverse), 1e-12))
 
 
 def _unexplained(
@@ -144,7 +208,7 @@ def _unexplained(
 ) -> tuple[Interval, Interval, list[int]]:
     """Return the unexplained shares of both batches, and rows of the new one."""
     known, held_out = np.array_split(random.permutation(len(old)), [len(old) // 2])
-    groups = Groups.fit(model, old[known], n_topics, 1)
+    groups = Groups.fit(model, old[known], min(n_topics, len(known)), 1)
     before, after = groups.distances(old[held_out]), groups.distances(new)
     limit = np.quantile(before, 1 - UNEXPLAINED, method="higher")
     found = []

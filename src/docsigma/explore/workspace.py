@@ -22,7 +22,6 @@ from docsigma.explore.predictions import Predictions, fit_few_labels
 from docsigma.explore.projection import Projection, arrange_by_neighbours
 from docsigma.explore.proposals import propose
 from docsigma.explore.words import mark_words
-from docsigma.groups.by_means import group_numbers
 from docsigma.groups.gaussians import Groups
 from docsigma.models.components import known_words
 from docsigma.search._measures import Wasserstein2
@@ -90,8 +89,11 @@ class Workspace:
         self.n_topics, self.n_old = n_topics, n_old
         self._n_unknown = n_unknown
         self.labels = Labels(ids, given, labels_file)
-        self.groups = Groups.fit(model, posterior, n_topics)
-        self.topic = group_numbers(self.groups.found)
+        self._counts = counts = self.words.count(texts).counts
+        n_groups = min(n_topics, len(posterior))
+        self.groups = Groups.fit(model, posterior, n_groups, counts=counts)
+        # The page numbers topics by their place in the list.
+        self.topic = np.unique(self.groups.of, return_inverse=True)[1]
         self.predictions: Predictions | None = None
         if classifier is not None:
             self.predictions = Predictions.of_texts(classifier, texts)
@@ -269,7 +271,9 @@ class Workspace:
         if not self.n_old:
             return None
         old, new = self.posterior[: self.n_old], self.posterior[self.n_old :]
-        found = compare_batches(self.model, old, new, n_topics=self.n_topics)
+        found = compare_batches(
+            self.model, old, new, n_topics=self.n_topics, counts=self._counts
+        )
         result = asdict(found)
         for topic in result["topics"]:
             topic["typical"] = self._new_rows(topic["typical"])

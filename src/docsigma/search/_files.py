@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from docsigma._files import read_json_object
 from docsigma._tensors import read_tensors, write_tensors
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from docsigma.search.index import GaussianIndex
 
 Index = TypeVar("Index", bound="GaussianIndex")
+CSR = ("data", "indices", "indptr")
 DOCUMENTS, TENSORS, GRAPH = "documents.json", "settings.safetensors", "graph.usearch"
 
 
@@ -40,6 +42,7 @@ def write_index(index: GaussianIndex, files: Path, config: dict[str, Any]) -> No
         "n_documents": len(index),
         "model_digest": index.model_digest,
         "arrays": sorted(index._arrays),
+        "n_words": None if index.counts is None else index.counts.shape[1],
         "graph": None,
     }
     if index.classifier is not None:
@@ -47,6 +50,9 @@ def write_index(index: GaussianIndex, files: Path, config: dict[str, Any]) -> No
         arrays |= {f"classifier.{name}": array for name, array in own.items()}
     for name, array in index._arrays.items():
         np.save(files / f"{name}.npy", array)
+    if index.counts is not None:
+        for name in CSR:
+            np.save(files / f"counts.{name}.npy", getattr(index.counts, name))
     names = {"ids": index.ids, "labels": index.labels}
     (files / DOCUMENTS).write_text(json.dumps(names), "utf-8")
     write_tensors(files / TENSORS, arrays, {"kind": "index"})
@@ -61,21 +67,23 @@ def read_index(cls: type[Index], files: Path, config: dict[str, Any]) -> Index:
     try:
         about = config["index"]
         arrays, _ = read_tensors(files / TENSORS)
-        metric = about["metric"]
         index = cls(
             _classifier(under("classifier.", arrays)),
-            metric=metric if metric != "same_topic" else "wasserstein2",
+            metric=about["metric"],
             approximate=about["approximate"],
             n_candidates=about["n_candidates"],
         )
         n_documents, graph = about["n_documents"], about["graph"]
-        index._arrays = {
-            name: _map(files, str(name), n_documents) for name in about["arrays"]
-        }
+        if not set(about["arrays"]) <= {"keys", "mean", "variance", "n_tokens"}:
+            raise KeyError(about["arrays"])
+        index._arrays = {name: _map(files, name) for name in about["arrays"]}
+        if (n_words := about["n_words"]) is not None:
+            parts = tuple(_map(files, f"counts.{name}") for name in CSR)
+            index.counts = sp.csr_matrix(parts, shape=(n_documents, n_words))
         index.model_digest = about["model_digest"]
         documents = read_json_object(files / DOCUMENTS, f"{files} has no {DOCUMENTS}")
         index.ids, index.labels = documents["ids"], documents["labels"]
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"the index in {files.parent} is damaged: {error}") from error
     if "prior_mean" in arrays:
         precision = arrays["prior_precision"]
@@ -97,14 +105,14 @@ def read_index(cls: type[Index], files: Path, config: dict[str, Any]) -> Index:
     return index
 
 
-def _map(files: Path, name: str, n_documents: int) -> Any:
-    if name not in {"keys", "mean", "variance", "n_tokens"}:
-        raise KeyError(name)
+def _map(files: Path, name: str) -> Any:
     path = files / f"{name}.npy"
     try:
-        # An array without rows cannot be mapped.
-        mode: Any = "r" if n_documents else None
-        return np.load(path, mmap_mode=mode, allow_pickle=False)
+        try:
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        except ValueError:
+            # An array without rows cannot be mapped.
+            return np.load(path, allow_pickle=False)
     except (OSError, ValueError) as error:
         raise InputError(f"{path} is missing or damaged: {error}") from error
 

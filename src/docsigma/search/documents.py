@@ -40,12 +40,12 @@ class Match:
     label : str or None
         Its label, if it has one.
     score : float
-        Log ratio of one class to two (highest is best), or a distance (lowest is best).
+        What ranks, by the metric of the index: highest is best, except for distances.
     probability : float or None
         Probability of the query's class, if the index is calibrated.
     words : list of (str, float)
-        Words of the query that made the match, strongest first, each with its share in
-        the product of the two means.
+        Words that query and document share, strongest first, each with its share of
+        what they add to the score (BM25); empty if there are none.
     excerpt : str or None
         Beginning of the document, if the index has it.
     """
@@ -65,9 +65,11 @@ class DocumentIndex:
     ----------
     embedder : BayesianSMM or CountsClassifier
         Turns counts into Gaussians. A classifier of the kinds ``"hybrid"`` and
-        ``"evidence"`` makes the index rank by log ratios of one class.
+        ``"evidence"`` has learned how far apart documents of one class lie.
     index : GaussianIndex, default=None
-        The Gaussians; by default an empty index with the default settings.
+        The documents; by default an empty index with the default settings.
+    metric : str, default="joint"
+        What ranks, if no `index` is given: see :class:`GaussianIndex`.
 
     Examples
     --------
@@ -84,9 +86,13 @@ class DocumentIndex:
         self,
         embedder: CountModel | CountsClassifier,
         index: GaussianIndex | None = None,
+        *,
+        metric: str = "joint",
     ) -> None:
         self.embedder = embedder
-        self.index = GaussianIndex(evidence_of(embedder)) if index is None else index
+        if index is None:
+            index = GaussianIndex(evidence_of(embedder), metric=metric)
+        self.index = index
         self._excerpts: dict[str, str] = {}
 
     def __len__(self) -> int:
@@ -131,7 +137,7 @@ class DocumentIndex:
     ) -> None:
         """Add documents that are already counted, as :meth:`add` does."""
         before = len(self.index)
-        self.index.add(self.embed(counts), ids, labels)
+        self.index.add(self.embed(counts), ids, labels, counts)
         if texts is not None and excerpt > 0:
             names = self.index.ids[before:]
             begins = (beginning(text, excerpt) for text in texts)
@@ -158,12 +164,12 @@ class DocumentIndex:
         self, counts: Any, posterior: GaussianPosterior, n: int = 10, **filters: Any
     ) -> list[list[Match]]:
         """Return matches of texts that are already counted and embedded."""
-        found = self.index.search(posterior, n, **filters)
+        found = self.index.search(posterior, n, counts=counts, **filters)
         known = posterior.require_tokens() > 0
         matches: list[list[Match]] = [[] for _ in found]
         for row in np.flatnonzero(known).tolist():
             one = found[row]
-            words = self._words(counts[row], posterior[row], one.rows)
+            words = self._words(counts[row], one.rows)
             probabilities: Any = [None] * len(words)
             if one.probabilities is not None:
                 probabilities = one.probabilities.tolist()
@@ -172,36 +178,15 @@ class DocumentIndex:
             matches[row] = [Match(*values) for values in zip(*columns, strict=True)]
         return matches
 
-    def _words(
-        self, counts: Any, query: GaussianPosterior, rows: Any
-    ) -> list[list[tuple[str, float]]]:
-        r"""Return the query's words that made the match with each document.
-
-        The query's mean is nearly :math:`\Gamma^{-1} \sum_i x_i (t_i - \bar t)`, so its
-        product with a document's mean is a sum over the query's words. With a
-        classifier, directions are weighted by how well they separate classes.
-        """
-        if not len(rows):
-            return []
-        model: Any = self.model
-        names, classifier = known_words(model).words, self.index.classifier
-        loadings = model.components_.astype(np.float64)
-        unigram = np.exp(self.model.training_log_unigram_)
-        away = loadings[:, counts.indices] - (loadings @ unigram)[:, None]
-        documents = self.index.posterior(rows).mean.astype(np.float64)
-        prior = query.require_prior()
-        means = documents - prior.mean
-        if classifier is not None:
-            inverse = classifier.precision_
-            means = means @ inverse @ classifier.between_covariance_ @ inverse
-        variance = query.variance[0].astype(np.float64)
-        amounts = (means * variance) @ away * counts.data
-        totals = np.abs(amounts).sum(axis=1, keepdims=True)
-        shares = amounts / np.maximum(totals, np.finfo(np.float64).tiny)
+    def _words(self, query: Any, rows: Any) -> list[list[tuple[str, float]]]:
+        """Return the words that the query shares with each document."""
+        names = known_words(self.model).words
+        amounts = self.index.shared_words(query, rows)
+        totals = np.maximum(amounts.sum(axis=1, keepdims=True), 1e-12)
         result = []
-        for row in shares:
+        for row in amounts / totals:
             order = np.argsort(-row, kind="stable")[:6]
-            chosen = [(names[counts.indices[i]], float(row[i])) for i in order]
+            chosen = [(names[query.indices[i]], float(row[i])) for i in order]
             result.append([(word, share) for word, share in chosen if share > 0])
         return result
 

@@ -7,24 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
-from sklearn.neighbors import NearestNeighbors
 
 from docsigma.counts import Vocabulary
 from docsigma.exceptions import InputError
-from docsigma.search._measures import Wasserstein2
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from docsigma.posterior import GaussianPosterior
-
 
 @dataclass(frozen=True)
 class Duplicates:
-    """Pairs of documents that are nearly the same, and the groups they make.
+    """Pairs of documents that are nearly the same, and groups around one of them.
 
     Attributes
     ----------
@@ -33,7 +28,9 @@ class Duplicates:
     similarities : ndarray of shape (n_pairs,)
         Overlap of the words of each pair: 1 for equal counts.
     groups : ndarray of shape (n_documents,)
-        Number of each document's group, -1 for a document without a duplicate.
+        Number of each document's group, -1 for a document in none. The first document
+        of a group represents it: each of the others makes a pair with it, or has
+        the same words as one that does.
     """
 
     pairs: NDArray[np.intp]
@@ -42,53 +39,42 @@ class Duplicates:
 
     @property
     def extra(self) -> NDArray[np.intp]:
-        """Rows of documents that can be removed, all but the first of each group."""
+        """Rows of the documents that are nearly the same as the first of their group.
+
+        Whether they can go is for a person to decide.
+        """
         members = np.flatnonzero(self.groups >= 0)
         _, first = np.unique(self.groups[members], return_index=True)
         return np.delete(members, first)
 
 
-def find_duplicates(
-    posterior: GaussianPosterior,
-    counts: Any,
-    threshold: float = 0.8,
-    n_neighbours: int = 20,
-) -> Duplicates:
-    r"""Find documents that have nearly the same words.
+def find_duplicates(counts: Any, threshold: float = 0.8) -> Duplicates:
+    r"""Find all documents that have nearly the same words.
 
-    Candidates are neighbours by Wasserstein-2 distance. Of those, pairs are returned
-    with an overlap :math:`\sum_i \min(x_i, y_i) / \sum_i \max(x_i, y_i)` of at least
-    `threshold`. A document without words has no duplicates.
+    Pairs have an overlap :math:`\sum_i \min(x_i, y_i) / \sum_i \max(x_i, y_i)` of at
+    least `threshold`. Documents are taken in their order: one that is in no group yet
+    represents a new one, and documents that make a pair with it and are in no group
+    join. So groups are no chains, whose first and last may have little in common.
+    A document without words has no duplicates.
 
     Parameters
     ----------
-    posterior : GaussianPosterior
-        The documents, with diagonal covariances.
     counts : sparse matrix of shape (n_documents, n_features)
-        The words to compare: those of the model, or all (:func:`every_word`).
+        The words to compare: those of a model, or all (:func:`every_word`).
     threshold : float, default=0.8
         Least overlap.
-    n_neighbours : int, default=20
-        Candidates per document; documents with equal counts are one candidate.
     """
     if not 0 < threshold <= 1:
         raise InputError(f"`threshold` must be above 0 and at most 1, got {threshold}")
     counts = sp.csr_matrix(counts)
-    if len(posterior) != counts.shape[0]:
-        raise InputError(
-            f"there are {len(posterior)} posteriors but counts of {counts.shape[0]} "
-            "documents"
-        )
     counts.sum_duplicates()
     firsts, copies = _same_words(counts)
-    found: list[tuple[int, int, float]] = [(a, b, 1.0) for a, b in copies]
-    found += _overlapping(posterior, counts, firsts, threshold, n_neighbours)
-    found.sort()
-    pairs = np.array([pair[:2] for pair in found], dtype=np.intp).reshape(-1, 2)
+    near = _overlapping(counts, firsts, threshold)
+    found = sorted([(a, b, 1.0) for a, b in copies] + near)
     return Duplicates(
-        pairs,
+        np.array([pair[:2] for pair in found], dtype=np.intp).reshape(-1, 2),
         np.array([similarity for *_, similarity in found], dtype=np.float64),
-        _groups(pairs, len(posterior)),
+        _groups(counts.shape[0], copies, near),
     )
 
 
@@ -122,42 +108,66 @@ def _same_words(
 
 
 def _overlapping(
-    posterior: GaussianPosterior,
-    counts: sp.csr_matrix,
-    rows: NDArray[np.intp],
-    threshold: float,
-    n_neighbours: int,
+    counts: sp.csr_matrix, rows: NDArray[np.intp], threshold: float
 ) -> list[tuple[int, int, float]]:
-    if len(rows) < 2:
-        return []
-    vectors = Wasserstein2().vectors(posterior[rows])
-    near = NearestNeighbors(n_neighbors=min(n_neighbours + 1, len(rows)))
-    neighbours = near.fit(vectors).kneighbors(vectors, return_distance=False)
-    left = np.repeat(rows, neighbours.shape[1])
-    right = rows[neighbours.ravel()]
-    pairs = np.unique(np.sort(np.stack([left, right], axis=1), axis=1), axis=0)
-    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    """Return all pairs of some rows that overlap enough."""
     totals = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+    # Shortest first: documents of very different lengths are never compared.
+    rows = rows[np.argsort(totals[rows], kind="stable")]
+    lengths, rare = totals[rows], _rare_words(counts, threshold)[rows]
     found = []
-    for start in range(0, len(pairs), 4096):
-        some = pairs[start : start + 4096]
-        shared = counts[some[:, 0]].minimum(counts[some[:, 1]]).sum(axis=1)
-        common = np.asarray(shared, dtype=np.float64).ravel()
-        overlap = common / (totals[some].sum(axis=1) - common)
-        found += [
-            (int(a), int(b), float(similarity))
-            for (a, b), similarity in zip(some, overlap, strict=True)
-            if similarity >= threshold
-        ]
+    for start in range(0, len(rows), 1024):
+        last = lengths[min(start + 1024, len(rows)) - 1] / threshold
+        stop = int(np.searchsorted(lengths, last * (1 + 1e-9), side="right"))
+        common = (rare[start : start + 1024] @ rare[start:stop].T).tocoo()
+        left, right = common.row + start, common.col + start
+        chosen = (left < right) & (lengths[left] >= threshold * lengths[right] - 1e-9)
+        pairs = np.stack([rows[left[chosen]], rows[right[chosen]]], axis=1)
+        for begin in range(0, len(pairs), 4096):
+            some = np.sort(pairs[begin : begin + 4096], axis=1)
+            shared = counts[some[:, 0]].minimum(counts[some[:, 1]]).sum(axis=1)
+            both = np.asarray(shared, dtype=np.float64).ravel()
+            overlap = both / (totals[some].sum(axis=1) - both)
+            for place in np.flatnonzero(overlap >= threshold).tolist():
+                a, b = some[place].tolist()
+                found.append((a, b, float(overlap[place])))
     return found
 
 
-def _groups(pairs: NDArray[np.intp], n_documents: int) -> NDArray[np.intp]:
-    graph = sp.coo_matrix(
-        (np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n_documents,) * 2
-    )
-    _, members = connected_components(graph, directed=False)
+def _rare_words(counts: sp.csr_matrix, threshold: float) -> sp.csr_matrix:
+    r"""Mark each document's rarest words, of which near documents share one.
+
+    Of its N tokens a pair shares :math:`\lceil tN \rceil` or more, t the threshold: so
+    not all shared ones are among its :math:`\lceil tN \rceil - 1` most frequent.
+    """
+    having = np.bincount(counts.indices, minlength=counts.shape[1])
+    rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+    order = np.lexsort((counts.indices, having[counts.indices], rows))
+    amounts = counts.data[order].astype(np.float64)
+    totals = np.bincount(rows, amounts, counts.shape[0])
+    before = np.cumsum(amounts) - amounts - (np.cumsum(totals) - totals)[rows]
+    kept = before < (totals - np.ceil(threshold * totals - 1e-9) + 1)[rows]
+    parts = np.ones(int(kept.sum())), (rows[kept], counts.indices[order][kept])
+    return sp.csr_matrix(parts, shape=counts.shape)
+
+
+def _groups(
+    n_documents: int,
+    copies: list[tuple[int, int]],
+    near: list[tuple[int, int, float]],
+) -> NDArray[np.intp]:
+    copied = {a for a, _ in copies}
+    neighbours: dict[int, list[int]] = {row: [] for row in copied}
+    for a, b, _ in near:
+        neighbours.setdefault(a, []).append(b)
+    first = np.full(n_documents, -1, dtype=np.intp)
+    for row in sorted(neighbours):
+        joining = [other for other in neighbours[row] if first[other] < 0]
+        if first[row] < 0 and (joining or row in copied):
+            first[[row, *joining]] = row
+    for a, b in copies:
+        first[b] = first[a]
     groups = np.full(n_documents, -1, dtype=np.intp)
-    inside = np.unique(pairs)
-    groups[inside] = np.unique(members[inside], return_inverse=True)[1]
+    inside = first >= 0
+    groups[inside] = np.unique(first[inside], return_inverse=True)[1]
     return groups

@@ -1,4 +1,4 @@
-"""An index of documents as Gaussians."""
+"""An index of documents: their words, and their Gaussians."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from docsigma._array_checks import Floats, check_choice
@@ -17,15 +18,15 @@ from docsigma.exceptions import InputError
 from docsigma.posterior import GaussianPosterior
 from docsigma.search._files import read_index, write_index
 from docsigma.search._generations import current_generation, new_generation
-from docsigma.search._measures import KL, Measure, SameTopic, Wasserstein2
+from docsigma.search._measures import METRICS, Measure, SameTopic, measure_of
 from docsigma.search._neighbours import Neighbours
+from docsigma.search._words import QueryWords, SharedWords, word_counts
 from docsigma.search.calibration import SameTopicCalibration
 
 if TYPE_CHECKING:
     from docsigma.classifiers import EvidenceClassifier
     from docsigma.posterior import GaussianPrior
 
-METRICS = ("wasserstein2", "kl")
 # Up to this many documents all are compared; above it a graph of neighbours is faster.
 EXACT = 10_000
 
@@ -39,8 +40,8 @@ class SearchResult:
     ids : list of str
     labels : list of str or None
     scores : ndarray
-        Distances or divergences, lowest first; with a classifier log ratios of one
-        class to two, highest first.
+        What ranks: highest first, except for distances and divergences. Documents with
+        the words of the query come first whatever their score.
     probabilities : ndarray or None
         Probability of the query's class, if the index is calibrated.
     rows : ndarray of int
@@ -55,17 +56,22 @@ class SearchResult:
 
 
 class GaussianIndex:
-    """Documents as Gaussians, searched by similarity.
+    """Documents as Gaussians, and as counts of words, searched by similarity.
 
     Parameters
     ----------
     classifier : EvidenceClassifier, default=None
-        Ranks by the log ratio of one class to two, which accounts for uncertainty.
-    metric : {"wasserstein2", "kl"}, default="wasserstein2"
-        Ranks without a classifier. KL(document || query) has no approximate search.
+        Has learned how far apart documents of one class lie, for the log ratio of one
+        topic to two.
+    metric : str, default="joint"
+        What ranks documents: ``"joint"``, the sum of the next two, or the second alone
+        where documents have no counts; ``"words"``, BM25 of the words they share with
+        the query; ``"same_topic"``, the log ratio of one topic to two; ``"cosine"`` of
+        the means; ``"wasserstein2"`` distance; ``"kl"``, KL(document || query).
     approximate : bool, default=None
         Whether usearch finds candidates, and only those are ranked exactly; None means
-        if there are more than 10 000 documents and usearch is installed.
+        if there are more than 10 000 documents and usearch is installed. The best
+        documents by words are always candidates; ``"words"`` and ``"kl"`` are exact.
     n_candidates : int, default=1000
         Least number of candidates per query that are ranked exactly.
 
@@ -77,7 +83,7 @@ class GaussianIndex:
     Examples
     --------
     >>> q = GaussianPosterior([[0.0], [1.0], [5.0]], [[0.1], [0.1], [0.1]])
-    >>> index = GaussianIndex()
+    >>> index = GaussianIndex(metric="wasserstein2")
     >>> index.add(q, ["a", "b", "c"])
     >>> index.search(q[:1], n=2)[0].ids
     ['a', 'b']
@@ -87,17 +93,16 @@ class GaussianIndex:
         self,
         classifier: EvidenceClassifier | None = None,
         *,
-        metric: str = "wasserstein2",
+        metric: str = "joint",
         approximate: bool | None = None,
         n_candidates: int = 1000,
     ) -> None:
         check_choice("metric", metric, METRICS)
         self.classifier = classifier
-        self._measure: Measure = KL() if metric == "kl" else Wasserstein2()
-        if classifier is not None:
-            self._measure = SameTopic(classifier)
-        if approximate and self._measure.metric is None:
-            raise InputError("`metric`='kl' has no approximate search")
+        self.metric = metric
+        self._measure: Measure = measure_of(metric, classifier)
+        if approximate and not self._has_graph:
+            raise InputError(f"`metric`={metric!r} has no approximate search")
         if n_candidates < 1:
             raise InputError(f"`n_candidates` must be 1 or more, got {n_candidates}")
         self.approximate = approximate
@@ -110,6 +115,10 @@ class GaussianIndex:
         self.labels: list[str | None] = []
         self._places: dict[str, int] | None = None
         self._neighbours: Neighbours | None = None
+        self.counts: sp.csr_matrix | None = None
+        # Made of all documents when a search needs them.
+        self._words: SharedWords | None = None
+        self._prepared: Any = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -119,9 +128,14 @@ class GaussianIndex:
         return f"GaussianIndex({len(self)} documents, {self.metric}, {how})"
 
     @property
-    def metric(self) -> str:
-        """The measure: wasserstein2, kl or same_topic."""
-        return self._measure.name
+    def _has_words(self) -> bool:
+        """Whether the score has a part for shared words."""
+        return self.metric in ("joint", "words")
+
+    @property
+    def _has_graph(self) -> bool:
+        """Whether candidates can be found without comparing all documents."""
+        return self.metric != "words" and self._measure.metric is not None
 
     def posterior(self, rows: Any = slice(None)) -> GaussianPosterior:
         """Return the Gaussians of some rows, by default of all."""
@@ -135,6 +149,7 @@ class GaussianIndex:
         posterior: GaussianPosterior,
         ids: Sequence[str] | None = None,
         labels: Sequence[str | None] | None = None,
+        counts: Any = None,
     ) -> None:
         """Add documents.
 
@@ -146,6 +161,8 @@ class GaussianIndex:
             Unique names; by default numbers, as strings.
         labels : sequence of str or None, default=None
             Labels, None where there is none.
+        counts : sparse matrix of shape (n_documents, n_words), default=None
+            Counts of their words, to rank by words too.
         """
         first = int(self._arrays["keys"][-1]) + 1 if len(self) else 0
         keys = np.arange(first, first + len(posterior))
@@ -159,6 +176,11 @@ class GaussianIndex:
                     f"there are {len(posterior)} documents but {len(values)} `{what}`"
                 )
         self._check(posterior)
+        added = None if counts is None else word_counts(counts, len(posterior))
+        if len(self) and (added is None) != (self.counts is None):
+            raise InputError("all documents must have `counts`, or none")
+        if self.metric == "words" and added is None:
+            raise InputError("`metric`='words' needs the `counts` of documents")
         seen = set(self.ids)
         for name in names:
             if name in seen:
@@ -175,15 +197,18 @@ class GaussianIndex:
             raise InputError("all documents must have numbers of tokens, or none")
         if len(self):
             new = {k: np.concatenate([self._arrays[k], new[k]]) for k in new}
+        if added is not None:
+            before = [] if self.counts is None or not len(self) else [self.counts]
+            self.counts = sp.vstack([*before, added], format="csr")
         self._arrays = new
         self._prior, self.model_digest = posterior.prior, posterior.model_digest
         self.ids, self.labels = self.ids + names, self.labels + found
-        self._places = None
+        self._forget()
         if self._neighbours is not None:
             self._neighbours.add(keys, self._measure.vectors(posterior))
         elif self.approximate or (
             self.approximate is None
-            and self._measure.metric is not None
+            and self._has_graph
             and len(self) > EXACT
             and importlib.util.find_spec("usearch") is not None
         ):
@@ -200,7 +225,13 @@ class GaussianIndex:
         self._arrays = {name: array[kept] for name, array in self._arrays.items()}
         self.ids = [self.ids[row] for row in kept]
         self.labels = [self.labels[row] for row in kept]
-        self._places = None
+        if self.counts is not None:
+            self.counts = self.counts[kept]
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop what was made of all documents."""
+        self._places = self._words = self._prepared = None
 
     def row(self, name: str) -> int:
         """Return the row of the document with this id."""
@@ -221,6 +252,8 @@ class GaussianIndex:
         """
         if self.classifier is None:
             raise InputError("probabilities of one class need a `classifier`")
+        if self.metric not in ("joint", "same_topic"):
+            raise InputError(f"`metric`={self.metric!r} has no probabilities")
         if posterior is None:
             posterior, labels = self.posterior(), self.labels
         self.calibration = SameTopicCalibration.fit(
@@ -233,6 +266,7 @@ class GaussianIndex:
         posterior: GaussianPosterior,
         n: int = 10,
         *,
+        counts: Any = None,
         labels: Sequence[str] | None = None,
         max_total_variance: float | None = None,
         exact: bool = False,
@@ -245,6 +279,8 @@ class GaussianIndex:
             Queries, of the same model as the index.
         n : int, default=10
             Documents per query.
+        counts : sparse matrix of shape (n_queries, n_words), default=None
+            Counts of the queries' words, if the index has those of its documents.
         labels : sequence of str, default=None
             Return only documents with one of these labels.
         max_total_variance : float, default=None
@@ -255,9 +291,41 @@ class GaussianIndex:
         if n < 1:
             raise InputError(f"`n` must be 1 or more, got {n}")
         self._check(posterior, "queries")
+        if counts is None and self.counts is not None and self._has_words:
+            raise InputError(f"`metric`={self.metric!r} needs the `counts` of queries")
+        asked = None if counts is None else word_counts(counts, len(posterior))
         allowed = self._allowed(labels, max_total_variance)
-        lists = self._candidates(posterior, n, allowed, exact)
-        return [self._rank(posterior[i], rows, n) for i, rows in enumerate(lists)]
+        passing = len(self) if allowed is None else int(allowed.sum())
+        wanted = max(self.n_candidates, 10 * n)
+        every = exact or self._neighbours is None or passing <= max(EXACT, wanted)
+        found = []
+        for row in range(len(posterior)):
+            query = posterior[row]
+            words = QueryWords()
+            if asked is not None and (shared := self._shared()) is not None:
+                words = shared.of_query(asked[row], self._has_words)
+            if every:
+                rows = np.arange(len(self))
+            else:
+                # More of them, so that enough are expected to pass the filter.
+                count = min(len(self), int(np.ceil(wanted * len(self) / passing)))
+                rows = self._candidates(query, words, count)
+            if allowed is not None:
+                rows = rows[allowed[rows]]
+            found.append(self._rank(query, words, rows, n, every))
+        return found
+
+    def shared_words(self, query: sp.csr_matrix, rows: NDArray[np.intp]) -> Floats:
+        """Return what each word of a query adds to the scores of some documents."""
+        shared = self._shared()
+        if shared is None:
+            return np.zeros((len(rows), query.nnz))
+        return shared.by_word(query, rows)
+
+    def _shared(self) -> SharedWords | None:
+        if self._words is None and self.counts is not None:
+            self._words = SharedWords(self.counts)
+        return self._words
 
     def _allowed(
         self, labels: Sequence[str] | None, max_total_variance: float | None
@@ -276,39 +344,52 @@ class GaussianIndex:
         return allowed
 
     def _candidates(
-        self,
-        queries: GaussianPosterior,
-        n: int,
-        allowed: NDArray[np.bool_] | None,
-        exact: bool,
-    ) -> list[NDArray[np.intp]]:
-        """Return the rows to compare with each query."""
-        passing = len(self) if allowed is None else int(allowed.sum())
-        wanted = max(self.n_candidates, 10 * n)
-        if exact or self._neighbours is None or passing <= max(EXACT, wanted):
-            every = np.arange(len(self)) if allowed is None else np.flatnonzero(allowed)
-            return [every] * len(queries)
-        # More candidates, so that enough of them are expected to pass the filter.
-        count = min(len(self), int(np.ceil(wanted * len(self) / passing)))
-        found = self._neighbours.search(self._measure.vectors(queries), count)
-        rows = [np.searchsorted(self._arrays["keys"], keys) for keys in found]
-        return rows if allowed is None else [r[allowed[r]] for r in rows]
+        self, query: GaussianPosterior, words: QueryWords, count: int
+    ) -> NDArray[np.intp]:
+        """Return the nearest by the graph, the best by words, and equal documents."""
+        assert self._neighbours is not None
+        (keys,) = self._neighbours.search(self._measure.vectors(query), count)
+        parts = [np.searchsorted(self._arrays["keys"], keys)]
+        if words.scores is not None:
+            parts.append(np.argpartition(-words.scores, count - 1)[:count])
+        if words.equal is not None:
+            parts.append(np.flatnonzero(words.equal))
+        return np.unique(np.concatenate(parts))
 
     def _rank(
-        self, query: GaussianPosterior, rows: NDArray[np.intp], n: int
+        self,
+        query: GaussianPosterior,
+        words: QueryWords,
+        rows: NDArray[np.intp],
+        n: int,
+        every: bool,
     ) -> SearchResult:
-        parts = [rows[i : i + BLOCK] for i in range(0, len(rows), BLOCK)]
-        costs = [self._measure.costs(query, self.posterior(part)) for part in parts]
-        cost = np.concatenate(costs) if costs else np.empty(0)
-        best = np.argsort(cost, kind="stable")[:n]
+        cost = np.zeros(len(rows))
+        if self.metric != "words":
+            if every and self._prepared is None:
+                self._prepared = self._measure.prepare(self.posterior())
+            for start in range(0, len(rows), BLOCK):
+                some = rows[start : start + BLOCK]
+                documents = (
+                    self._prepared[some]
+                    if every
+                    else self._measure.prepare(self.posterior(some))
+                )
+                cost[start : start + BLOCK] = self._measure.costs(query, documents)
+        ratios = -cost
+        if words.scores is not None:
+            cost -= words.scores[rows]
+        order: list[NDArray[Any]] = [cost]
+        if words.equal is not None:
+            order.append(~words.equal[rows])
+        best = np.lexsort(order)[:n]
         chosen, probabilities = rows[best], None
-        scores = -cost[best] if self.classifier is not None else cost[best]
         if self.calibration is not None:
-            probabilities = self.calibration.predict(scores)
+            probabilities = self.calibration.predict(ratios[best])
         return SearchResult(
             [self.ids[row] for row in chosen],
             [self.labels[row] for row in chosen],
-            scores,
+            self._measure.sign * cost[best],
             probabilities,
             chosen,
         )
@@ -319,9 +400,9 @@ class GaussianIndex:
             raise InputError(
                 f"the index needs diagonal covariances, the {what} have full ones"
             )
-        if self.classifier is not None:
-            posterior.require_prior()
         if not len(self):
+            if isinstance(self._measure, SameTopic):
+                posterior.require_prior()
             return
         size = self._arrays["mean"].shape[1]
         if posterior.n_components != size:

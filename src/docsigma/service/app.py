@@ -138,8 +138,9 @@ def _add_documents(app: FastAPI, engine: Engine, settings: ServiceSettings) -> N
         require(engine.index, "index")
         assert engine.index is not None
         filters = given.model_dump(include={"labels", "max_total_variance"})
-        found = await engine.search(checked(given), given.n, filters)
-        return _json({"metric": engine.index.index.metric, "matches": found})
+        n_known, found = await engine.search(checked(given), given.n, filters)
+        metric = engine.index.index.metric
+        return _json({"metric": metric, "n_known": n_known, "matches": found})
 
     @app.get("/topics", response_model=schemas.Topics, responses=_PROBLEMS)
     def topics(

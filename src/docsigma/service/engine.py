@@ -127,8 +127,8 @@ class Engine:
 
     async def search(
         self, texts: list[str], n: int, filters: dict[str, Any]
-    ) -> list[list[dict[str, Any]]]:
-        """Return the matches of each text."""
+    ) -> tuple[list[int], list[list[dict[str, Any]]]]:
+        """Return the number of known words and the matches of each text."""
         located = await self.locate(texts)
 
         def find() -> list[list[dict[str, Any]]]:
@@ -139,7 +139,9 @@ class Engine:
                 found.append([asdict(match) for match in matches])
             return found
 
-        return await asyncio.get_running_loop().run_in_executor(self._executor, find)
+        n_known = [int(counts.sum()) for counts, _ in located]
+        loop = asyncio.get_running_loop()
+        return n_known, await loop.run_in_executor(self._executor, find)
 
 
 def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:

@@ -73,6 +73,9 @@ class Matches(BaseModel):
     """Documents found for each query."""
 
     metric: str
+    n_known: list[int] = Field(
+        description="Known words of each query: one with none is like nothing here."
+    )
     matches: list[list[Match]]
 
 

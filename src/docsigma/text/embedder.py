@@ -22,7 +22,7 @@ from docsigma.counts import Vocabulary
 from docsigma.counts._analysis import TOKEN_PATTERN
 from docsigma.counts.texts import as_texts
 from docsigma.exceptions import InputError
-from docsigma.groups.by_means import Group, group_by_means, group_numbers
+from docsigma.groups.gaussians import Groups
 from docsigma.metrics.variances import LENGTHS
 from docsigma.models import BayesianSMM, load_model
 from docsigma.models.components import known_words
@@ -303,14 +303,16 @@ class DocumentEmbedder(
             counts, texts=texts, lengths=lengths, random_state=random_state
         )
 
-    def clusters(self, X: Iterable[object], n_clusters: int = 10) -> NDArray[np.intp]:
+    def clusters(
+        self, X: Iterable[object], n_clusters: int | None = 10
+    ) -> NDArray[np.intp]:
         """Return the number of the group of each document; group 0 is the largest."""
-        return group_numbers(self._groups(X, n_clusters, 1))
+        return self.groups(X, n_clusters, 1).of
 
     def topics(
-        self, X: Iterable[object], n_topics: int = 10, n_words: int = 8
+        self, X: Iterable[object], n_topics: int | None = 10, n_words: int = 8
     ) -> list[Topic]:
-        """Group the documents by k-means and describe the groups, largest first.
+        """Group the documents and describe the groups, largest first.
 
         A topic is a group's number, its size, the words that are likelier in it, and
         its three most typical documents. ``pandas.DataFrame`` makes a table of them.
@@ -318,17 +320,25 @@ class DocumentEmbedder(
         texts = as_texts(X)
         return [
             Topic(
-                number, group.size, group.words, [texts[row] for row in group.nearest]
+                group.number,
+                group.size,
+                group.words,
+                [texts[row] for row in group.nearest],
             )
-            for number, group in enumerate(self._groups(texts, n_topics, n_words))
+            for group in self.groups(texts, n_topics, n_words).found
         ]
 
-    def _groups(
-        self, texts: Iterable[object], n_groups: int, n_words: int
-    ) -> list[Group]:
-        counts, model = self._counts(texts), self.model_
+    def groups(
+        self, X: Iterable[object], n_groups: int | None = None, n_words: int = 8
+    ) -> Groups:
+        """Group the documents; None finds the number of groups.
+
+        The groups of :meth:`clusters` and :meth:`topics`, which can be merged and
+        renamed, and to which new documents can be assigned.
+        """
+        counts, model = self._counts(X), self.model_
         embed = model.transform if model.gives_points else model.posterior
-        return group_by_means(model, embed(counts), n_groups, n_words)
+        return Groups.fit(model, embed(counts), n_groups, n_words, counts)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the model, its words and the parameters to a folder.

@@ -215,10 +215,12 @@ def main() -> None:
     torch.set_num_threads(1)
     run = describe_run(1) | changed_commit(ROOT)
     for name in options.corpora:
-        rows = json.loads(options.out.read_text()) if options.out.exists() else {}
-        rows[Path(name).name] = {"run": run} | measure(name)
-        print(name, json.dumps(rows[Path(name).name]), flush=True)
-        options.out.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+        report: dict[str, Any] = {"rows": {}}
+        if options.out.exists():
+            report = json.loads(options.out.read_text())
+        report["rows"][Path(name).name] = row = {"run": run} | measure(name)
+        print(name, json.dumps(row), flush=True)
+        options.out.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

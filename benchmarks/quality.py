@@ -273,7 +273,8 @@ def compare(options: argparse.Namespace) -> None:
                 if found:
                     best = min if kept == "loss" else max
                     row[measure] = best(found, key=lambda cell: cell["theirs"])
-            rows.append(row)
+            if "accuracy" in row:
+                rows.append(row)
     for row in rows:
         name = f"{row['part']:7} {row['corpus']:15} {row['words'] or 'whole':5}"
         cells = [
@@ -288,7 +289,7 @@ def compare(options: argparse.Namespace) -> None:
         worse = sum(cell["errors_worse"] > 2 for cell in cells)
         mean = np.mean([cell["worse"] for cell in cells]) if cells else np.nan
         print(f"{measure}: {worse} of {len(cells)} cells worse, on average {mean:+.4f}")
-    write(options.out / "quality-compare.json", rows)
+    write(options.out / "quality-compare.json", {"rows": rows})
 
 
 def _arrays(folder: Path) -> dict[int, Any]:

@@ -69,7 +69,8 @@ def test_topics_of_fewer_texts_than_groups(model, table, capsys):
     found = json.loads(
         run(capsys, "topics", model, table, "--clusters", 5, "--json")[1]
     )
-    assert [cluster["size"] for cluster in found["clusters"]] == [4, 4, 4]
+    assert sum(cluster["size"] for cluster in found["clusters"]) == 12
+    assert len(found["clusters"]) <= 3
 
 
 def test_utf_16_is_recognised_by_its_mark(model, tmp_path, capsys):

@@ -84,6 +84,10 @@ def test_command_writes_pairs(tmp_path, capsys):
     assert report["n_pairs"] == len(rows) == 9
     assert report["n_extra"] == 9
     assert {"d12", "d13"}.isdisjoint(row["first"] for row in rows)
-    assert rows[-1] == {"first": "d14", "second": "d15", "similarity": 1.0, "group": 4}
-    assert rows[0] == {"first": "d0", "second": "d4", "similarity": 1.0, "group": 0}
+    last = {"first": "d14", "second": "d15", "similarity": 1.0, "group": 4}
+    last |= {"first_row": 15, "second_row": 16}
+    last |= {"first_text": "zork blip", "second_text": "zork blip!"}
+    assert rows[-1] == last
+    first = {"first": "d0", "second": "d4", "similarity": 1.0, "group": 0}
+    assert first.items() <= rows[0].items()
     assert "--threshold" in refuse(capsys, *arguments, "--threshold", "2", "--force")

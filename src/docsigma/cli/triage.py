@@ -21,7 +21,7 @@ def triage(
     ] = None,
     risk: Annotated[
         float | None,
-        option("Return so many that at most this share of the rest is wrong."),
+        option("Return so many that at most this share of the rest is wrong.", "none"),
     ] = None,
     level: Annotated[
         float, option("Share of documents of known labels that may be called unknown.")

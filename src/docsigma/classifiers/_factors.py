@@ -166,3 +166,22 @@ def _excess(q: GaussianPosterior, prior_precision: Tensor) -> Tensor:
     variance = torch.tensor(q.variance).to(like)
     excess: Tensor = 1 / variance - like.diagonal()
     return excess.clamp(min=0)
+
+
+def mean_evidence(linear: Floats, precision: Floats, between: Floats) -> Floats:
+    r"""Return :math:`\log \int e^{h^T\mu - \mu^T P \mu / 2} N(\mu; 0, B) d\mu` per row.
+
+    `precision` and `between` are diagonals.
+    """
+    gain = 1 / (1 + between * precision)
+    terms = np.square(linear) * between * gain + np.log(gain)
+    return np.asarray(0.5 * terms.sum(axis=-1))
+
+
+def log_ratio(
+    a: tuple[Floats, Floats], b: tuple[Floats, Floats], between: Floats
+) -> Floats:
+    """Return the log ratio of one shared mean to two of their own, pair by pair."""
+    joint = mean_evidence(a[0] + b[0], a[1] + b[1], between)
+    apart = mean_evidence(*a, between) + mean_evidence(*b, between)
+    return np.asarray(joint - apart)

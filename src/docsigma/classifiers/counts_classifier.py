@@ -20,18 +20,17 @@ from docsigma.classifiers._base import BaseClassifier
 from docsigma.classifiers._folds import check_column
 from docsigma.classifiers._labels import TrainingLabels, fingerprints, label_array
 from docsigma.classifiers._pairs import pairs_of
+from docsigma.classifiers._promises import Promises
 from docsigma.classifiers.documents import EmbeddedDocuments
 from docsigma.classifiers.evidence import EvidenceClassifier
 from docsigma.classifiers.gaussian_linear import GaussianLinearClassifier
-from docsigma.classifiers.guarantees import Guarantees, band_of
+from docsigma.classifiers.guarantees import Guarantees
 from docsigma.classifiers.hybrid import HybridClassifier
 from docsigma.classifiers.logistic import CrossValidatedLogisticRegression
-from docsigma.classifiers.settings import CUTS, MANY
 from docsigma.classifiers.uncertain_gaussian import UncertainGaussianClassifier
 from docsigma.counts.memory import as_counts, estimator_counts
 from docsigma.counts.texts import is_nothing
 from docsigma.exceptions import InputError
-from docsigma.metrics._probabilities import check_probabilities
 from docsigma.models import BayesianSMM
 from docsigma.models.card import model_card
 from docsigma.models.components import known_words
@@ -57,7 +56,7 @@ KINDS: dict[str, type[BaseClassifier]] = {
 FOLDER_KIND = "TopicClassifier"
 
 
-class CountsClassifier(HasDefaults, BaseClassifier):
+class CountsClassifier(HasDefaults, Promises):
     """Classifies word counts, with probabilities.
 
     :class:`~docsigma.text.topic_classifier.TopicClassifier` is the same on texts.
@@ -323,79 +322,6 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         silent = (documents.n_tokens == 0)[:, None]
         return np.asarray(np.where(silent, np.log(self.class_prior_), scores))
 
-    def predict(
-        self,
-        X: Any,
-        *,
-        reject: float = 0.0,
-        unknown: Any = None,
-        level: float = 0.05,
-    ) -> NDArray[Any]:
-        """Return the label of each document.
-
-        Parameters
-        ----------
-        X : matrix of shape (n_documents, n_words) or EmbeddedDocuments
-            Word counts.
-        reject : float
-            Least probability of a label, None is returned below it; :meth:`reject`
-            chooses one by risk.
-        unknown : object, optional
-            What to return for documents that belong to none of the classes: those whose
-            `unknown_p_value` is at most `level`.
-        level : float
-            Share of documents of known classes that may be called unknown.
-        """
-        documents = self._documents(X)
-        labels = chosen_labels(self.predict_log_proba(documents), self.classes_, reject)
-        if unknown is not None:
-            if not 0 < level < 1:
-                raise InputError(f"`level` must be between 0 and 1, got {level:g}")
-            labels = labels.astype(object)
-            labels[self.unknown_p_value(documents) <= level] = unknown
-        return labels
-
-    def predict_sets(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
-        """Return which labels may be right, documents x classes.
-
-        The true one is among them for the share `coverage` of documents like those of
-        :meth:`calibrate`, or more. The most probable label is always in the set; a
-        document without known words may be anything.
-        """
-        documents = self._documents(X)
-        proba = self.predict_proba(documents)
-        chosen = self.guarantees.sets(proba, documents.lengths, coverage)
-        return np.asarray(chosen | (documents.n_tokens == 0)[:, None])
-
-    def reject(self, risk: float = 0.05, confidence: float = 0.9) -> float:
-        """Return the least probability at which to answer, for `predict`.
-
-        At most the share `risk` of the answers is then wrong, with the probability
-        `confidence`; infinite where the documents of :meth:`calibrate` are too few.
-        """
-        return self.guarantees.reject(risk, confidence)
-
-    def unknown_p_value(self, X: Any) -> Floats:
-        """Return a p-value of each document belonging to one of the known classes.
-
-        Of documents like those of :meth:`calibrate` at most the share p has a value of
-        p or less, whatever their length.
-        """
-        documents = self._documents(X)
-        familiarity = self._familiarity(documents)
-        found = self.guarantees.p_values(familiarity, documents.lengths)
-        # Nothing speaks against a document that says nothing.
-        return np.asarray(np.where(documents.n_tokens == 0, 1.0, found))
-
-    def _familiarity(self, documents: EmbeddedDocuments) -> Floats:
-        """Return how much documents are like those of training.
-
-        Unknown words are words that speak for no class.
-        """
-        found = self.classifier_.familiarity(self._input(documents))
-        known = documents.n_tokens / np.maximum(documents.lengths, 1.0)
-        return np.asarray(np.where(found > 0, found * known, found))
-
     def explain(self, X: Any) -> list[Explanation]:
         """Return which words, and how much of the embedding, spoke for each label.
 
@@ -412,70 +338,6 @@ class CountsClassifier(HasDefaults, BaseClassifier):
             names += self.pairs_.words
         found: list[Explanation] = self.classifier_.explain(self._documents(X), names)
         return found
-
-    @property
-    def guarantees(self) -> Guarantees:
-        """What the documents of :meth:`calibrate` promise."""
-        check_is_fitted(self)
-        if self._guarantees is None:
-            raise InputError(
-                f"this classifier ({self._kind_name}) promises nothing yet: "
-                "`calibrate` it on labelled documents that it has not seen"
-            )
-        return self._guarantees
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Whether :meth:`calibrate` was called."""
-        check_is_fitted(self)
-        return self._guarantees is not None
-
-    def calibrate(self, X: Any, y: Any, *, is_cut: Any = None) -> Self:
-        """Learn what can be promised from labelled documents not seen before.
-
-        Neither the classifier nor the model may have been fitted to them.
-
-        Parameters
-        ----------
-        X : matrix of shape (n_documents, n_words) or EmbeddedDocuments
-            Word counts.
-        y : array-like of shape (n_documents,)
-            Labels, all of known classes.
-        is_cut : array-like of shape (n_documents,), optional
-            Which documents are cut copies of others: they stand for short ones where
-            there are too few.
-        """
-        documents = self._documents(X)
-        proba, codes = check_probabilities(
-            self.predict_proba(documents), y, self.classes_
-        )
-        n = len(codes)
-        cut = np.zeros(n) if is_cut is None else np.asarray(is_cut, dtype=np.float64)
-        self._guarantees = Guarantees(
-            proba[np.arange(n), codes],
-            proba.max(axis=1),
-            documents.lengths,
-            self._familiarity(documents),
-            cut,
-        )
-        return self
-
-    def calibrate_on_texts(self, texts: Sequence[str], y: Any) -> Self:
-        """Calibrate on texts, with cut copies for lengths that few of them have."""
-        counted = known_words(self.model_).count(texts)
-        lengths = counted.n_tokens + counted.n_unknown
-        every, rows = list(texts), list(range(len(texts)))
-        words = [text.split() for text in texts]
-        for n_words in CUTS:
-            if (band_of(lengths) == band_of(n_words)).sum() >= MANY:
-                continue
-            longer = [row for row, each in enumerate(words) if len(each) > n_words]
-            every += [" ".join(words[row][:n_words]) for row in longer]
-            rows += longer
-        is_cut = np.arange(len(rows)) >= len(texts)
-        return self.calibrate(
-            self.embed_texts(every), np.asarray(y)[rows], is_cut=is_cut
-        )
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write model and classifier to one folder: safetensors and JSON.
@@ -538,18 +400,6 @@ class CountsClassifier(HasDefaults, BaseClassifier):
         if "guarantees" in stored.arrays:
             topics._guarantees = Guarantees.of_array(stored.arrays["guarantees"])
         return topics
-
-
-def chosen_labels(
-    log_proba: Floats, classes: NDArray[Any], reject: float
-) -> NDArray[Any]:
-    """Return the most probable labels, None where they are not probable enough."""
-    winners: NDArray[Any] = classes[log_proba.argmax(axis=1)]
-    if reject <= 0:
-        return winners
-    winners = winners.astype(object)
-    winners[np.exp(log_proba.max(axis=1)) < reject] = None
-    return winners
 
 
 def _check_options(classifier: Any, options: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from docsigma.classifiers._base import BaseGaussianClassifier
 from docsigma.classifiers._believed_classes import BelievedClasses
 from docsigma.classifiers._class_gaussians import ClassGaussians
 from docsigma.classifiers._covariance import invert
-from docsigma.classifiers._factors import Information
+from docsigma.classifiers._factors import Information, log_ratio
 from docsigma.classifiers._folds import (
     Split,
     check_column,
@@ -305,7 +305,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         ratios = np.empty((len(left[0]), len(right[0])))
         for row in range(len(ratios)):
             one = left[0][row : row + 1], left[1][row : row + 1]
-            ratios[row] = _log_ratio(one, right[:2], left[2])
+            ratios[row] = log_ratio(one, right[:2], left[2])
         return ratios
 
     def pairwise_same_topic_log_ratio(self, a: Any, b: Any) -> Floats:
@@ -318,7 +318,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
             raise InputError(
                 f"`a` has {len(left[0])} documents, but `b` has {len(right[0])}"
             )
-        return _log_ratio(left[:2], right[:2], left[2])
+        return log_ratio(left[:2], right[:2], left[2])
 
     def marginals(self, X: Any) -> tuple[Floats, Floats, Floats]:
         r"""Return what documents say of the means of their classes.
@@ -425,13 +425,8 @@ class EvidenceClassifier(BaseGaussianClassifier):
         device = choose_device(self.device)
         self._information = Information.of_arrays(under("information.", arrays), device)
         prior = arrays["class_prior_"]
-        means, within, log_prior, centre = (
-            torch.tensor(found, device=device)
-            for found in (
-                *(arrays["means"], arrays["within"]),
-                *(np.log(prior), self.centre_),
-            )
-        )
+        own = arrays["means"], arrays["within"], np.log(prior), self.centre_
+        means, within, log_prior, centre = (torch.tensor(a, device=device) for a in own)
         pairs = zip(means, within, strict=True)
         classes = [ClassGaussians(self._information, *pair) for pair in pairs]
         beliefs = tuple(arrays["beliefs"].tolist())
@@ -451,22 +446,3 @@ def _columns(X: Any) -> Floats:
         return np.asarray(X)
     n_tokens = np.zeros(len(X)) if X.n_tokens is None else X.n_tokens
     return np.hstack([X.mean, X.variance, n_tokens[:, None]])
-
-
-def mean_evidence(linear: Floats, precision: Floats, between: Floats) -> Floats:
-    r"""Return :math:`\log \int e^{h^T\mu - \mu^T P \mu / 2} N(\mu; 0, B) d\mu` per row.
-
-    `precision` and `between` are diagonals.
-    """
-    gain = 1 / (1 + between * precision)
-    terms = np.square(linear) * between * gain + np.log(gain)
-    return np.asarray(0.5 * terms.sum(axis=-1))
-
-
-def _log_ratio(
-    a: tuple[Floats, Floats], b: tuple[Floats, Floats], between: Floats
-) -> Floats:
-    """Return the log ratio of one shared mean to two of their own, pair by pair."""
-    joint = mean_evidence(a[0] + b[0], a[1] + b[1], between)
-    apart = mean_evidence(*a, between) + mean_evidence(*b, between)
-    return np.asarray(joint - apart)

@@ -10,7 +10,7 @@ from sklearn.preprocessing import normalize
 
 from docsigma import distances
 from docsigma._array_checks import Floats
-from docsigma.classifiers.evidence import mean_evidence
+from docsigma.classifiers._factors import mean_evidence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,7 +20,7 @@ import numpy as np
 from docsigma import BayesianSMM, load_corpus
 from docsigma.counts import Vocabulary
 from docsigma.explore.predictions import Predictions, fit_few_labels
-from docsigma.explore.proposals import propose
+from docsigma.groups.proposals import propose
 from docsigma.metrics.plots import save_figures
 from docsigma.posterior import GaussianPosterior
 from figures import label_curves

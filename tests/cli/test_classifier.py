@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import tqdm
 
-import docsigma.groups.by_evidence
 from docsigma import DocumentEmbedder, TopicClassifier, read_documents
 from docsigma.cli.__main__ import main
 from running import refuse, run, succeed
@@ -126,12 +125,12 @@ def test_every_step_that_takes_long_shows_a_bar(folder, tmp_path, capsys, monkey
         ("embed", model, stored): ["blocks"],
         ("index", model, docs): ["counting", "embedding"],
         ("index", model, stored): ["blocks"],
-        ("cluster", clf, docs): ["counting", "embedding", "grouping"],
+        ("cluster", model, docs): ["counting", "embedding"],
         ("fit", docs, "--components", 2, "--max-iter", 2): ["training"],
     }
     modules = (
         *(docsigma.counts.vocabulary, docsigma.models._subspace_model),
-        *(docsigma.classifiers._search, docsigma.groups.by_evidence, tqdm),
+        *(docsigma.classifiers._search, tqdm),
     )
     for module in modules:
         monkeypatch.setattr(module, "tqdm", without_delay)

@@ -19,9 +19,9 @@ from docsigma.exceptions import InputError
 from docsigma.explore.labels import Labels
 from docsigma.explore.packing import pack
 from docsigma.explore.projection import Projection
-from docsigma.explore.proposals import propose
 from docsigma.explore.words import mark_words
 from docsigma.groups.gaussians import Groups
+from docsigma.groups.proposals import propose
 
 
 def unpack(data):

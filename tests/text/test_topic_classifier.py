@@ -216,3 +216,18 @@ def test_triage_shows_the_doubtful_with_a_reason(topics, support, tmp_path):
             topics.triage(texts, **wrong)
     with pytest.raises(InputError, match="`top` must be at least 1, got 0"):
         topics.triage(texts, top=0)
+
+
+def test_the_next_to_label_are_those_without_a_label(topics, support):
+    texts = [*support.texts[:60], "", "zzz"]
+    labels = [*support.labels[:20], *[None] * 42]
+    rows = topics.next_to_label(texts, 5, labels)
+    assert len(set(rows)) == 5
+    # Not those that have a label or no known word.
+    assert rows.min() >= 20
+    assert rows.max() < 60
+    assert len(topics.next_to_label(texts, 3)) == 3
+    with pytest.raises(InputError, match="`n` must be at least 1, got 0"):
+        topics.next_to_label(texts, 0)
+    with pytest.raises(InputError, match="62 texts but 1 labels"):
+        topics.next_to_label(texts, 1, ["internet"])

@@ -20,9 +20,9 @@ from docsigma.explore.labels import Labels
 from docsigma.explore.packing import pack, to_bytes
 from docsigma.explore.predictions import Predictions, fit_few_labels
 from docsigma.explore.projection import Projection, arrange_by_neighbours
-from docsigma.explore.proposals import propose
 from docsigma.explore.words import mark_words
 from docsigma.groups.gaussians import Groups
+from docsigma.groups.proposals import propose
 from docsigma.models.components import known_words
 from docsigma.search._measures import Wasserstein2
 from docsigma.text import beginning

@@ -17,6 +17,8 @@ from docsigma.classifiers.counts_classifier import CountsClassifier
 from docsigma.classifiers.triage import Triage, triage
 from docsigma.counts.texts import as_list, as_texts
 from docsigma.exceptions import InputError
+from docsigma.groups.proposals import propose
+from docsigma.metrics import entropies
 from docsigma.models.components import known_words
 from docsigma.text.embedder import DocumentEmbedder, TextEstimator
 
@@ -300,6 +302,39 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
         check_is_fitted(self)
         texts = as_texts(X)
         return triage(self.classifier_, texts, top=top, risk=risk, level=level)
+
+    def next_to_label(
+        self, X: Iterable[object], n: int = 10, y: Iterable[object] | None = None
+    ) -> NDArray[np.intp]:
+        """Return the rows of the `n` texts whose labels would help most, best first.
+
+        They stand for groups of texts that have few labels and large entropies, as on
+        the page of ``docsigma explore``.
+
+        Parameters
+        ----------
+        X : list or column of str
+            The texts.
+        n : int
+            How many.
+        y : list or column, optional
+            The labels that there are already, `missing_label`, None, NaN, NA or a blank
+            for the rest.
+        """
+        check_is_fitted(self)
+        if n < 1:
+            raise InputError(f"`n` must be at least 1, got {n}")
+        documents = self.embed(X)
+        labelled = np.zeros(0, dtype=np.intp)
+        if y is not None:
+            labels = _as_labels(y, len(documents))
+            labelled = np.flatnonzero(has_label(labels, self.missing_label))
+        if documents.posterior is None:
+            raise InputError(
+                "`next_to_label` needs Gaussians, and the model gives points"
+            )
+        entropy = entropies(self.classifier_.predict_log_proba(documents))
+        return propose(documents.posterior, labelled, n, entropy)
 
     def explain(self, X: Iterable[object]) -> list[Explanation]:
         """Return the words for and against each label; for the kind ``"hybrid"``."""

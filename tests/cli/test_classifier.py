@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 import tqdm
 
+import docsigma.classifiers._search
+import docsigma.counts.vocabulary
+import docsigma.models._subspace_model
 from docsigma import DocumentEmbedder, TopicClassifier, read_documents
 from docsigma.cli.__main__ import main
 from running import refuse, run, succeed

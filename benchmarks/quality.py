@@ -289,7 +289,7 @@ def compare(options: argparse.Namespace) -> None:
         worse = sum(cell["errors_worse"] > 2 for cell in cells)
         mean = np.mean([cell["worse"] for cell in cells]) if cells else np.nan
         print(f"{measure}: {worse} of {len(cells)} cells worse, on average {mean:+.4f}")
-    write(options.out / "quality-compare.json", {"rows": rows})
+    write(options.out / "quality-compare.json", rows)
 
 
 def _arrays(folder: Path) -> dict[int, Any]:

@@ -41,9 +41,9 @@ def demo(
     )
     _common.show(*_tables(result))
     typer.echo(
-        "Use hybrid: it uses words and embeddings, explains its predictions, and has "
-        "prediction sets.\nUse evidence to compare documents or add classes; glcu and "
-        "glc are the paper's.\n"
+        "Use hybrid: it uses words and embeddings, and explains its predictions.\n"
+        "Use evidence to compare documents or add classes; glcu and glc are the "
+        "paper's.\n"
     )
     command, model = sys.argv[0], out / "model"
     typer.echo(

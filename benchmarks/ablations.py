@@ -82,6 +82,13 @@ def moderated(self: Any, documents: EmbeddedDocuments) -> Features:
     )
 
 
+def mean_of_logs(self: Any, factors: Any) -> Any:
+    """Average the log probabilities under several beliefs, not the probabilities."""
+    pairs = zip(self.beliefs, self.classes, strict=True)
+    found = [each.scores(factors.times(belief)) for belief, each in pairs]
+    return torch.stack(found).mean(dim=0)
+
+
 def score_alone(weights: list[float]) -> _pool.Pool:
     """Give the last part, the score, all the weight."""
     last = np.arange(len(weights)) == len(weights) - 1
@@ -123,6 +130,9 @@ ONE = {
     "as it is": [],
     "score alone": [(_pool.Pool, "constant", score_alone)],
     "every word counts in full": [(_believed_classes, "BELIEFS", (1.0,))],
+    "log probabilities averaged": [
+        (_believed_classes.BelievedClasses, "log_likelihoods", mean_of_logs)
+    ],
 }
 FEW = {
     **{name: PIECES[name] for name in ("as it is", "no score", "no regression")},

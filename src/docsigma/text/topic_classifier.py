@@ -295,7 +295,8 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
             How many to return.
         risk : float, optional
             Return as many as it takes that at most this share of the rest is labelled
-            wrongly, with a probability of 90 %. Give one of the two.
+            wrongly, with a probability of 90 %, if all are of known classes. Give one
+            of the two.
         level : float
             Share of texts of known classes that may be called unknown.
         """

@@ -35,6 +35,7 @@ from docsigma.classifiers._margins import Margins
 from docsigma.classifiers._softmax_regression import Coefficients, Features
 from docsigma.classifiers._words import inverse_document_frequencies
 from peers_machine import describe_run
+from quality import remember
 
 if TYPE_CHECKING:
     from docsigma.classifiers.documents import EmbeddedDocuments
@@ -173,11 +174,11 @@ def held_out(name: str) -> tuple[list[str], np.ndarray, list[str], np.ndarray]:
 
 
 def embed(name: str, folder: Path) -> str:
-    """Fit the embedder of a corpus, and save it."""
+    """Fit the embedder of a corpus, and save it; one that is there is used."""
     torch.set_num_threads(1)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    embedder = DocumentEmbedder(random_state=0).fit(held_out(name)[0])
-    embedder.save(folder, overwrite=True)
+    if not folder.exists():
+        DocumentEmbedder(random_state=0).fit(held_out(name)[0]).save(folder)
     return name
 
 
@@ -189,6 +190,7 @@ def measure(name: str, folder: Path, group: str, piece: str, draw: int) -> dict:
     if group != "all":
         labels = draw_labels(labels, int(group.split()[0]), draw)
     embedder: Any = DocumentEmbedder.load(folder)
+    remember(embedder.model_, folder)
     if piece == "weighted counts":
         embedder = DocumentEmbedder(model=WeightedSMM(random_state=0)).fit(texts)
     begun = time.process_time()
@@ -208,6 +210,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpora", nargs="*", default=CORPORA)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--only", nargs="+", metavar="PIECE", help="by default all")
     parser.add_argument("--cache", type=Path, default=ROOT / "benchmarks/.cache/embed")
     parser.add_argument(
         "--out", type=Path, default=ROOT / "benchmarks/results/ablations.json"
@@ -229,7 +232,7 @@ def main() -> None:
         for done in as_completed(embedded):
             name = done.result()
             for group, (pieces, n) in GROUPS.items():
-                for piece in pieces:
+                for piece in [p for p in pieces if p in (options.only or pieces)]:
                     for draw in range(n):
                         job = submit(measure, name, group, piece, draw)
                         jobs[job] = name, group, piece

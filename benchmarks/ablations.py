@@ -20,7 +20,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -30,15 +30,12 @@ from scipy import sparse
 from _corpora import CORPORA, cut, draw_labels, load
 from _versions import commit
 from docsigma import BayesianSMM, DocumentEmbedder, TopicClassifier
-from docsigma.classifiers import _believed_classes, _pool, _search, hybrid
-from docsigma.classifiers._margins import Margins
-from docsigma.classifiers._softmax_regression import Coefficients, Features
+from docsigma.classifiers import _believed_classes
+from docsigma.classifiers._linear import LinearScores
 from docsigma.classifiers._words import inverse_document_frequencies
+from docsigma.classifiers.hybrid import HybridClassifier
 from peers_machine import describe_run
 from quality import remember
-
-if TYPE_CHECKING:
-    from docsigma.classifiers.documents import EmbeddedDocuments
 
 ROOT = Path(__file__).parents[1]
 DRAWS = 2
@@ -67,20 +64,21 @@ def no_pairs(texts: Any, *_: Any, **__: Any) -> Any:
     return None, sparse.csr_matrix((len(list(texts)), 0))
 
 
-def no_regression(
-    features: Features, targets: Any, start: Any, *_: Any, **__: Any
-) -> Any:
-    """Leave the regression where it starts: all classes are alike."""
-    return Coefficients.zeros(features, targets.shape[1], start.scale)
+def labels_alone(machine: Any, features: Any, targets: Any) -> LinearScores:
+    """Train the linear classifiers on labelled documents only."""
+    certain = ((targets == 0) | (targets == 1)).all(axis=1)
+    return PLAIN_FIT(machine, features, np.where(certain[:, None], targets, 0.0))
 
 
-def moderated(self: Any, documents: EmbeddedDocuments) -> Features:
-    """Shrink the embedding as MacKay's approximation does the logits it gives."""
-    features = self._plain_features(documents)
-    share = documents.posterior.total_variance / self._norm**2
-    return Features(
-        features.words, features.embedding / np.sqrt(1 + np.pi / 8 * share)[:, None]
-    )
+def without(number: int) -> Any:
+    """Return opinions of which one is the same for all classes."""
+
+    def opinions(self: HybridClassifier, features: Any) -> list[Any]:
+        found = PLAIN_OPINIONS(self, features)
+        found[number] = np.zeros_like(found[number])
+        return found
+
+    return [(HybridClassifier, "_opinions", opinions)]
 
 
 def mean_of_logs(self: Any, factors: Any) -> Any:
@@ -90,54 +88,27 @@ def mean_of_logs(self: Any, factors: Any) -> Any:
     return torch.stack(found).mean(dim=0)
 
 
-def score_alone(weights: list[float]) -> _pool.Pool:
-    """Give the last part, the score, all the weight."""
-    last = np.arange(len(weights)) == len(weights) - 1
-    return _pool.Pool(np.zeros(1), last[:, None].astype(float))
-
-
-# Where the search starts, it ends.
-FIRST = {name: (value, value) for name, value in _search.Point()._asdict().items()}
+PLAIN_FIT, PLAIN_OPINIONS = LinearScores.fit, HybridClassifier._opinions
 # Each with what it replaces: an object, a name, and the replacement.
 PIECES: dict[str, list[tuple[Any, str, Any]]] = {
     "as it is": [],
     "no pairs of words": [("docsigma.text.topic_classifier", "learn_pairs", no_pairs)],
-    "no support vector machine": [
-        (
-            Margins,
-            "log_proba",
-            lambda self, X: np.zeros((X.shape[0], len(self.intercept))),
-        )
-    ],
-    "no regression": [
-        (hybrid, "fit_regression", no_regression),
-        (_search, "fit_regression", no_regression),
-    ],
-    "no score": [
-        (
-            _believed_classes.BelievedClasses,
-            "log_proba",
-            lambda self, factors: np.zeros((len(factors), len(self.log_prior))),
-        )
-    ],
-    "regression moderated by variances": [
-        (hybrid.HybridClassifier, "_features", moderated)
-    ],
-    "weights alike at all lengths": [(_pool, "KNOTS", [0.5])],
-    "no search": [(_search, "BOUNDS", FIRST)],
+    "no words": without(0),
+    "no regression": without(1),
+    "no score": without(2),
     "weighted counts": [],
 }
 ONE = {
     "as it is": [],
-    "score alone": [(_pool.Pool, "constant", score_alone)],
     "every word counts in full": [(_believed_classes, "BELIEFS", (1.0,))],
     "log probabilities averaged": [
         (_believed_classes.BelievedClasses, "log_likelihoods", mean_of_logs)
     ],
 }
+PARTS = ("as it is", "no words", "no regression", "no score")
 FEW = {
-    **{name: PIECES[name] for name in ("as it is", "no score", "no regression")},
-    **{name: PIECES[name] for name in ("no support vector machine", "no search")},
+    **{name: PIECES[name] for name in PARTS},
+    "linear classifiers of labelled documents": [(LinearScores, "fit", labels_alone)],
     "every word counts in full": ONE["every word counts in full"],
 }
 GROUPS = {"all": (PIECES, 1), "5 labels": (FEW, DRAWS), "1 label": (ONE, DRAWS)}
@@ -146,11 +117,7 @@ GROUPS = {"all": (PIECES, 1), "5 labels": (FEW, DRAWS), "1 label": (ONE, DRAWS)}
 @contextmanager
 def changed(pieces: list[tuple[Any, str, Any]]) -> Iterator[None]:
     """Replace pieces of the classifiers for a while."""
-    plain = hybrid.HybridClassifier._features
     with ExitStack() as stack:
-        stack.enter_context(
-            patch.object(hybrid.HybridClassifier, "_plain_features", plain, create=True)
-        )
         for owner, name, new in pieces:
             if isinstance(owner, str):
                 stack.enter_context(patch(f"{owner}.{name}", new))

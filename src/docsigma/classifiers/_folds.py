@@ -36,9 +36,10 @@ def make_splits(
     groups: Any = None,
     times: Any = None,
 ) -> list[Split]:
-    """Return the splits of a cross-validation; none where no document can be held out.
+    """Return the splits of a cross-validation; none where most cannot be held out.
 
-    Documents of a class that a training part lacks are not evaluated there.
+    Documents of a class that a training part lacks are not evaluated there: where most
+    classes have one document, what the rest choose holds for the rest alone.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ def make_splits(
         known = held_out & np.isin(codes, codes[train])
         if known.any() and len(np.unique(codes[train])) > 1:
             splits.append(Split(np.flatnonzero(train), np.flatnonzero(known)))
-    return splits
+    return splits if 2 * sum(len(s.held_out) for s in splits) > len(codes) else []
 
 
 def check_column(

@@ -28,7 +28,7 @@ from docsigma.classifiers._folds import (
     trained_on,
 )
 from docsigma.classifiers._labels import TrainingLabels, fingerprints, resolve_priors
-from docsigma.classifiers._pool import Pool
+from docsigma.classifiers._pool import choose_held_out
 from docsigma.classifiers._uncertain_documents import half_of
 from docsigma.classifiers.settings import MOST_UNLABELLED, N_FOLDS
 from docsigma.exceptions import InputError
@@ -54,7 +54,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
 
     A document without known words has :math:`P = h = 0` and gets the class priors. EM
     learns means and covariance; what makes the classes too sure is mended after it, by
-    a temperature that depends on the size, fitted on held-out documents.
+    a temperature fitted on held-out documents.
 
     Documents without label take part in EM: they get the probabilities of the classes
     for a label. Class priors stay those of the labels.
@@ -94,8 +94,8 @@ class EvidenceClassifier(BaseGaussianClassifier):
         Within-class covariance :math:`\Sigma`, and its inverse.
     centre_, between_covariance_ : ndarrays
         Mean and covariance of the Gaussian that class means come from.
-    temperature_ : Pool
-        By size.
+    temperature_ : float
+        Log probabilities are divided by it.
     unlabelled_weight_ : float
     n_features_in_ : int
         Columns that an array needs.
@@ -188,33 +188,25 @@ class EvidenceClassifier(BaseGaussianClassifier):
 
     def _choose(
         self, X: Any, known: Floats, unknown: Floats, splits: list[Split]
-    ) -> tuple[float, Pool]:
+    ) -> tuple[float, float]:
         """Return the weight of unlabelled documents, and the temperature for it."""
         weights: list[float] = [1.0, 0.0]
         if self.unlabelled_weight != "auto":
             weights = [float(self.unlabelled_weight)]
         if not unknown.any():
             weights = weights[:1]
-        if not splits or not (self.temperature or len(weights) > 1):
-            return weights[0], Pool.equal(1)
-        rows = np.concatenate([split.held_out for split in splits])
-        codes, own = known[rows].argmax(axis=1), known[rows].sum(axis=1)
-        found = []
-        for weight in weights:
-            opinions, sizes = [], []
-            for split in splits:
-                part = self.learn(X, trained_on(known, split), weight * unknown)
-                documents = part._factors(X[split.held_out])
-                opinions.append(part._classes.log_proba(documents))
-                sizes.append(documents.size.cpu().numpy())
-            length = np.concatenate(sizes)
-            parts = [np.concatenate(opinions)]
-            temperature = Pool.fit(parts, codes, own, length)
-            log_proba = temperature.log_proba(parts, length)
-            loss = -(own @ log_proba[np.arange(len(codes)), codes])
-            found.append((float(loss), weight, temperature))
-        _, weight, temperature = min(found, key=lambda each: each[0])
-        return weight, temperature
+
+        def hold_out(weight: float, split: Split) -> list[Floats]:
+            part = self.learn(X, trained_on(known, split), weight * unknown)
+            return [part._classes.log_proba(part._factors(X[split.held_out]))]
+
+        if not (self.temperature or len(weights) > 1):
+            splits = []
+        best = choose_held_out(weights, splits, known, hold_out)
+        if best is None:
+            return weights[0], 1.0
+        # All classes alike would be an infinite temperature.
+        return best.weight, float(1 / max(best.pool[0], np.finfo(float).eps))
 
     def learn(
         self,
@@ -263,7 +255,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         self.between_covariance_ = ((axes * spread) @ axes.mT).cpu().numpy()
         self.covariance_ = first.within.cpu().numpy()
         self.precision_ = invert(self.covariance_)
-        self.temperature_, self.unlabelled_weight_ = Pool.equal(1), 1.0
+        self.temperature_, self.unlabelled_weight_ = 1.0, 1.0
         names = np.arange(len(totals)) if classes is None else classes
         self._store_classes(names, totals, prior, first.means.cpu().numpy())
         return self
@@ -339,10 +331,9 @@ class EvidenceClassifier(BaseGaussianClassifier):
         check_is_fitted(self)
         documents = self._documents(X)
         log_proba = self._classes.log_proba(documents)
-        size = documents.size.cpu().numpy()
-        weights = self.temperature_.at(size)
-        weights[size == 0] = 1.0
-        return np.asarray(weights * log_proba)
+        silent = documents.size.cpu().numpy() == 0
+        divisor = np.where(silent, 1.0, self.temperature_)
+        return np.asarray(log_proba / divisor[:, None])
 
     def _check(self, X: Any, *, reset: bool) -> Any:
         """Return posteriors that carry their prior, or points known exactly."""
@@ -413,8 +404,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
             "beliefs": np.array(self._classes.beliefs),
             "means": torch.stack([each.means for each in classes]).cpu().numpy(),
             "within": torch.stack([each.within for each in classes]).cpu().numpy(),
-            "knots": self.temperature_.knots,
-            "weights": self.temperature_.weights,
+            "temperature_": np.array([self.temperature_]),
             "unlabelled_weight_": np.array([self.unlabelled_weight_]),
         }
 
@@ -433,7 +423,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         self._classes = BelievedClasses(beliefs, classes, log_prior, centre)
         self.covariance_ = arrays["within"][0]
         self.precision_ = invert(self.covariance_)
-        self.temperature_ = Pool(arrays["knots"], arrays["weights"])
+        self.temperature_ = float(arrays["temperature_"][0])
         self.unlabelled_weight_ = float(arrays["unlabelled_weight_"][0])
         super()._store_classes(
             self.classes_, self.class_weight_, prior, arrays["means"][0]

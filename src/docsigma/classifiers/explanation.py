@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
     from docsigma._array_checks import Floats
-    from docsigma.classifiers._softmax_regression import Features
     from docsigma.classifiers.hybrid import HybridClassifier
 
 
@@ -47,9 +46,8 @@ class Explanation:
 
 def explain_document(
     classifier: HybridClassifier,
-    features: Features,
     wide: sp.csr_matrix,
-    weights: Floats,
+    weight: float,
     added: Floats,
     silent: bool,
     pair: tuple[int, int],
@@ -57,9 +55,9 @@ def explain_document(
 ) -> Explanation:
     """Split the hybrid's scores for one document into what makes them up.
 
-    `features` are what the regression sees, `wide` what the support vector machine
-    does, `weights` those of both, `added` what the score gives the classes, and `pair`
-    the two classes' columns; a `silent` document has no known word.
+    `wide` is what the support vector machine sees, `weight` what it counts, `added`
+    what the embedding gives the classes, and `pair` the two classes' columns; a
+    `silent` document has no known word.
     """
     first, second = pair
     names = classifier.classes_[first], classifier.classes_[second]
@@ -67,24 +65,15 @@ def explain_document(
         prior = np.log(classifier.class_prior_)
         odds = float(prior[first] - prior[second])
         return Explanation(*names, odds, [], 0.0, odds)
-    found, margins = classifier.coefficients_, classifier.margins_
-    amounts = np.zeros(wide.shape[1])
-    for row, coefficients, weight in (
-        (features.words, found.words, weights[0]),
-        (wide, margins.coefficients, weights[1]),
-    ):
-        columns = row.indices
-        apart = coefficients[columns, first] - coefficients[columns, second]
-        amounts[columns] += weight * row.data * apart
-    columns = wide.indices
-    order = columns[np.argsort(-np.abs(amounts[columns]), kind="stable")]
+    linear, columns = classifier.words_, wide.indices
+    apart = linear.coefficients[columns, first] - linear.coefficients[columns, second]
+    amounts = weight * wide.data * apart
+    order = np.argsort(-np.abs(amounts), kind="stable")
     chosen = [
-        (int(column) if words is None else words[column], float(amounts[column]))
-        for column in order
+        (int(columns[at]) if words is None else words[columns[at]], float(amounts[at]))
+        for at in order
     ]
-    means = weights[0] * found.scale * (features.embedding[0] @ found.embedding)
-    embedding = float(means[first] - means[second] + added[first] - added[second])
-    both = weights[0] * found.intercept + weights[1] * margins.intercept
-    intercept = float(both[first] - both[second])
+    embedding = float(added[first] - added[second])
+    intercept = weight * float(linear.intercept[first] - linear.intercept[second])
     total = float(amounts.sum()) + embedding + intercept
     return Explanation(*names, total, chosen, embedding, intercept)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
+from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 from sklearn.base import _fit_context
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,14 +19,8 @@ from docsigma._array_checks import Floats
 from docsigma.classifiers._base import BaseClassifier
 from docsigma.classifiers._folds import check_column, make_splits, trained_on
 from docsigma.classifiers._labels import TrainingLabels
-from docsigma.classifiers._margins import Margins
-from docsigma.classifiers._pool import Pool
-from docsigma.classifiers._search import Fold, Point, Search
-from docsigma.classifiers._softmax_regression import (
-    Coefficients,
-    Features,
-    fit_regression,
-)
+from docsigma.classifiers._linear import LinearScores
+from docsigma.classifiers._pool import choose_held_out, pooled
 from docsigma.classifiers._words import inverse_document_frequencies, tfidf
 from docsigma.classifiers.documents import EmbeddedDocuments
 from docsigma.classifiers.evidence import EvidenceClassifier
@@ -40,31 +35,42 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
     from docsigma.classifiers._folds import Split
+    from docsigma.posterior import GaussianPosterior
+
+
+@dataclass(frozen=True)
+class Features:
+    """What the parts see: TF-IDF of words and pairs, scaled means, and embeddings."""
+
+    words: sp.csr_matrix
+    means: Floats
+    embedding: GaussianPosterior | NDArray[Any]
+
+    def __getitem__(self, rows: Any) -> Features:
+        return Features(self.words[rows], self.means[rows], self.embedding[rows])
 
 
 class HybridClassifier(BaseClassifier):
-    r"""Two linear classifiers on words, pooled with the likelihood of embeddings.
+    r"""Three plain classifiers of words and embeddings, pooled.
 
-    A logistic regression sees TF-IDF, rows of length 1, and the centred means of the
-    embeddings times a scale :math:`\beta`; a linear support vector machine sees TF-IDF
-    of words and of pairs of words; the score is that of Gaussian classes. Their log
-    probabilities are pooled,
+    A linear support vector machine sees TF-IDF of words and of pairs of words, in rows
+    of length 1; a logistic regression sees the means of the embeddings, centred and of
+    mean square 1; both are scikit-learn's with its default settings. The score is the
+    likelihood of Gaussian classes. Their log probabilities are pooled,
 
     .. math::
 
-        \log p(\ell \mid x) = a(N) \log p_{\mathrm{regression}}(\ell \mid x)
-        + b(N) \log p_{\mathrm{machine}}(\ell \mid x)
-        + c(N) \log p_{\mathrm{score}}(\ell \mid x) + \mathrm{const},
+        \log p(\ell \mid x) = a \log p_{\mathrm{words}}(\ell \mid x)
+        + b \log p_{\mathrm{means}}(\ell \mid x)
+        + c \log p_{\mathrm{score}}(\ell \mid x) + \mathrm{const},
 
-    with weights that depend on the number of tokens N, and of which any may be zero.
-    The l2 weights, the scale, which may come out as nothing, and the weights are those
-    with the least cross-entropy on held-out training documents. A document without
-    known words gets the class priors.
+    with the weights, of which any may be zero, that have the least cross-entropy on
+    held-out training documents. A document without known words gets the class priors.
 
-    Documents without label get the probabilities of the Gaussian classes for a label,
-    in the classes and in the regression, if that lowers the cross-entropy of held-out
-    documents, or if none can be held out. In that case regression and score count
-    alike, and the machine, whose scores are no probabilities, not at all.
+    Documents without label get the probabilities of the Gaussian classes for a label:
+    the classes learn from all of them, the linear classifiers from the most probable
+    one, weighted by its probability; if that lowers the cross-entropy of held-out
+    documents, or if none can be held out. In that case the score alone decides.
 
     Parameters
     ----------
@@ -77,24 +83,18 @@ class HybridClassifier(BaseClassifier):
     device : str
         Where the Gaussian classes are learned: ``"cpu"``, ``"cuda"`` or ``"auto"``.
     verbose : bool
-        Whether a search longer than two seconds shows a progress bar.
+        Whether a choice that takes longer than two seconds shows a progress bar.
 
     Attributes
     ----------
-    C_, scale_, margin_ : float
-        The chosen inverse l2 weight of the regression, scale of the embedding, whose
-        rows have the mean square 1 without it, and C of the machine.
-    pool_ : Pool
-        Weights of regression, machine and score by length.
-    coefficients_ : Coefficients
-        The regression.
-    margins_ : Margins
-        The support vector machine.
-    score_ : EvidenceClassifier or None
-        The Gaussian classes; None where the embeddings are points.
-    cross_entropies_ : dict
-        Cross-validated cross-entropy, in nats, of each (C, scale, margin) that was
-        tried.
+    pool_ : ndarray of shape (3,)
+        Weights of words, means and score.
+    words_, means_ : LinearScores
+        The support vector machine and the regression.
+    score_ : EvidenceClassifier
+        The Gaussian classes.
+    cross_entropy_ : float or None
+        Of held-out documents, in nats; None where none can be held out.
     classes_ : ndarray of shape (n_classes,)
         Labels of the classes.
     class_prior_ : ndarray of shape (n_classes,)
@@ -136,7 +136,7 @@ class HybridClassifier(BaseClassifier):
         groups: Any = None,
         times: Any = None,
     ) -> Self:
-        """Choose the settings and fit all documents with them.
+        """Choose the weights and fit all documents.
 
         Parameters
         ----------
@@ -163,95 +163,49 @@ class HybridClassifier(BaseClassifier):
         self.class_prior_ = labels.class_weights / labels.class_weights.sum()
         known, unknown = labels.targets()
         weights = known.sum(axis=1) + unknown
+        self._points = documents.posterior is None
         self._centre = np.average(documents.means, axis=0, weights=weights)
         squares = ((documents.means - self._centre) ** 2).sum(axis=1)
-        square = np.average(squares, weights=weights)
-        self._norm = float(np.sqrt(square)) or 1.0
+        self._norm = float(np.sqrt(np.average(squares, weights=weights))) or 1.0
+        features = self._features(documents)
         splits = make_splits(labels.codes, self.n_folds, self.random_state, **column)
-        features, wide = self._features(documents), self._wide(documents)
-        best: tuple[float, float, Search] | None = None
-        several = unknown.any() and documents.posterior is not None
-        for weight in (1.0, 0.0) if several else (0.0,):
-            folds = [
-                self._fold(documents, features, wide, known, weight * unknown, split)
-                for split in splits
-            ]
-            search = Search(folds, self.verbose)
-            loss = search.evaluate(Point()) if folds else 0.0
-            if best is None or loss < best[0]:
-                best = loss, weight, search
-        assert best is not None
-        _, weight, search = best
-        point = search.choose() if search.folds else Point()
-        self.C_, self.scale_, self.margin_ = point
-        self.score_, targets = self._learn_score(documents, known, weight * unknown)
-        rows = np.flatnonzero(targets.any(axis=1))
-        start = Coefficients.zeros(features, len(self.classes_), point.scale)
-        self.coefficients_ = fit_regression(
-            features[rows], targets[rows], start, point.C
-        )
-        self.margins_ = self._machine(wide, known, point.margin)
-        self._adopt(search, point)
+
+        def hold_out(weight: float, split: Split) -> list[Floats]:
+            self._learn(features, trained_on(known, split), weight * unknown)
+            return self._opinions(features[split.held_out])
+
+        choices = [1.0, 0.0] if unknown.any() else [0.0]
+        best = choose_held_out(choices, splits, known, hold_out, self.verbose)
+        self.cross_entropy_ = None if best is None else best.loss
+        self.pool_ = np.array([0.0, 0.0, 1.0]) if best is None else best.pool
+        weight = choices[0] if best is None else best.weight
+        self._learn(features, known, weight * unknown)
         return self
 
-    def _fold(
-        self,
-        documents: EmbeddedDocuments,
-        features: Features,
-        wide: sp.csr_matrix,
-        known: Floats,
-        unknown: Floats,
-        split: Split,
-    ) -> Fold:
-        """Return what one split needs; what is held out has no label for training."""
-        own = trained_on(known, split)
-        score, targets = self._learn_score(documents, own, unknown)
-        rows, held = np.flatnonzero(targets.any(axis=1)), split.held_out
-        opinions, q = None, documents.posterior
-        if score is not None and q is not None:
-            opinions = score.predict_log_proba(q[held])
-        return Fold(
-            train=features[rows],
-            targets=targets[rows],
-            held_out=features[held],
-            machine=functools.partial(self._machine, wide, own),
-            held_out_wide=wide[held],
-            codes=known[held].argmax(axis=1),
-            weights=known[held].sum(axis=1),
-            n_tokens=documents.n_tokens[held],
-            score=opinions,
+    def _learn(self, features: Features, known: Floats, unknown: Floats) -> None:
+        """Learn the Gaussian classes, and from their guesses the linear classifiers."""
+        self.score_ = EvidenceClassifier(device=self.device)
+        self.score_.n_features_in_ = len(self._centre)
+        self.score_.learn(features.embedding, known, unknown)
+        targets = known
+        if unknown.any():
+            guessed = np.exp(self.score_.predict_log_proba(features.embedding))
+            targets = known + unknown[:, None] * guessed
+        self.words_ = LinearScores.fit(
+            LinearSVC(random_state=0), features.words, targets
         )
+        self.means_ = LinearScores.fit(LogisticRegression(), features.means, targets)
 
-    def _learn_score(
-        self, documents: EmbeddedDocuments, known: Floats, unknown: Floats
-    ) -> tuple[EvidenceClassifier | None, Floats]:
-        """Learn the Gaussian classes; return them and the regression's targets."""
-        q = documents.posterior
-        if q is None:
-            return None, known
-        score = EvidenceClassifier(device=self.device)
-        score.n_features_in_ = q.n_components
-        score.learn(q, known, unknown)
-        if not unknown.any():
-            return score, known
-        guessed = np.exp(score.predict_log_proba(q))
-        return score, np.asarray(known + unknown[:, None] * guessed)
-
-    def _machine(self, wide: sp.csr_matrix, known: Floats, C: float) -> Margins:
-        """Train the support vector machine on labelled documents."""
-        rows = np.flatnonzero(known.any(axis=1))
-        codes, weights = known[rows].argmax(axis=1), known[rows].sum(axis=1)
-        return Margins.fit(wide[rows], codes, weights, known.shape[1], C)
-
-    def _adopt(self, search: Search, point: Point) -> None:
-        """Keep what the search found about held-out documents."""
-        self.cross_entropies_ = {p: o.loss for p, o in search.outcomes.items()}
-        alone = [1.0, 0.0] if self.score_ is None else [0.5, 0.0, 0.5]
-        found = search.outcomes.get(point)
-        self.pool_ = Pool.constant(alone) if found is None else found.pool
+    def _opinions(self, features: Features) -> list[Floats]:
+        """Return the log probabilities that are pooled."""
+        return [
+            self.words_.log_proba(features.words),
+            self.means_.log_proba(features.means),
+            self.score_.predict_log_proba(features.embedding),
+        ]
 
     def _check(self, X: Any) -> EmbeddedDocuments:
-        """Refuse anything but documents of the sizes that `fit` saw."""
+        """Refuse anything but documents of the kind and sizes that `fit` saw."""
         if not isinstance(X, EmbeddedDocuments):
             raise InputError(
                 f"`X` must be EmbeddedDocuments, got {type(X).__name__}: "
@@ -269,48 +223,34 @@ class HybridClassifier(BaseClassifier):
                 raise InputError(
                     f"`X` has {found} {what}, but there were {known} in `fit`"
                 )
+        if (X.posterior is None) != self._points:
+            kinds = ("Gaussians", "points") if self._points else ("points", "Gaussians")
+            raise InputError(
+                f"`X` has {kinds[0]}, but the classifier was fitted to {kinds[1]}"
+            )
         return X
 
     def _features(self, documents: EmbeddedDocuments) -> Features:
         return Features(
-            tfidf(documents.counts, self._idf[: documents.counts.shape[1]]),
+            tfidf(documents.both, self._idf),
             (documents.means - self._centre) / self._norm,
+            documents.embedding,
         )
-
-    def _wide(self, documents: EmbeddedDocuments) -> sp.csr_matrix:
-        return tfidf(documents.both, self._idf)
-
-    def _parts(self, X: Any) -> tuple[Features, sp.csr_matrix, list[Floats], Floats]:
-        """Return features, those with pairs, the parts' opinions and their weights."""
-        check_is_fitted(self)
-        documents = self._check(X)
-        features = self._features(documents)
-        wide = self._wide(documents)
-        parts = [np.asarray(log_softmax(self.coefficients_.scores(features), axis=1))]
-        parts.append(self.margins_.log_proba(wide))
-        if self.score_ is not None:
-            if documents.posterior is None:
-                raise InputError("`X` has points, but the classifier needs Gaussians")
-            parts.append(self.score_.predict_log_proba(documents.posterior))
-        return features, wide, parts, self.pool_.at(documents.n_tokens)
 
     def _class_scores(self, X: Any) -> Floats:
-        *_, parts, weights = self._parts(X)
-        scores = np.asarray(
-            sum(w[:, None] * p for w, p in zip(weights.T, parts, strict=True))
-        )
+        check_is_fitted(self)
+        scores = pooled(self.pool_, self._opinions(self._features(self._check(X))))
         scores[X.n_tokens == 0] = np.log(self.class_prior_)
         return scores
 
     def familiarity(self, X: EmbeddedDocuments) -> Floats:
-        """Return the largest score of a class, before the scores are normalised.
+        """Return the largest margin of a class, before margins are normalised.
 
-        Probabilities say which class it is if it is one; how far logits and margins are
-        on the side of a class says whether it is.
+        Probabilities say which class it is if it is one; how far a document is on the
+        side of a class says whether it is.
         """
-        features, wide, _, weights = self._parts(X)
-        scores = weights[:, [0]] * self.coefficients_.scores(features)
-        scores += weights[:, [1]] * self.margins_.scores(wide)
+        check_is_fitted(self)
+        scores = self.words_.scores(tfidf(self._check(X).both, self._idf))
         return np.asarray(scores.max(axis=1))
 
     def explain(
@@ -328,17 +268,16 @@ class HybridClassifier(BaseClassifier):
         words : sequence of str, optional
             Names of words and then of pairs; by default their numbers.
         """
-        features, wide, parts, weights = self._parts(X)
-        added = np.zeros_like(parts[0])
-        if self.score_ is not None:
-            added = weights[:, [2]] * parts[2]
+        check_is_fitted(self)
+        features = self._features(self._check(X))
+        _, means, score = self._opinions(features)
+        added = self.pool_[1] * means + self.pool_[2] * score
         order = np.argsort(-self._class_scores(X), axis=1, kind="stable")
         return [
             explain_document(
                 self,
-                features[row : row + 1],
-                wide[row],
-                weights[row],
+                features.words[row],
+                float(self.pool_[0]),
                 added[row],
                 bool(X.n_tokens[row] == 0),
                 (int(order[row, 0]), int(order[row, 1])),
@@ -349,38 +288,30 @@ class HybridClassifier(BaseClassifier):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the fitted arrays."""
-        found = self.coefficients_
         arrays: dict[str, Any] = {
             "class_prior_": self.class_prior_,
-            "settings": [self.C_, self.scale_, self.margin_, self._norm],
             "idf": self._idf,
+            "points": [self._points],
             "centre": self._centre,
-            "knots": self.pool_.knots,
-            "weights": self.pool_.weights,
-            "words": found.words,
-            "embedding": found.embedding,
-            "intercept": found.intercept,
-            "margins": self.margins_.coefficients,
-            "margin_intercept": self.margins_.intercept,
+            "norm": [self._norm],
+            "pool": self.pool_,
+            "words": self.words_.coefficients,
+            "words_intercept": self.words_.intercept,
+            "means": self.means_.coefficients,
+            "means_intercept": self.means_.intercept,
+            **{f"score.{k}": v for k, v in self.score_.arrays().items()},
         }
-        if self.score_ is not None:
-            arrays |= {f"score.{k}": v for k, v in self.score_.arrays().items()}
         return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
     def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Restore what :meth:`arrays` returned; `classes_` is set before."""
-        self.C_, self.scale_, self.margin_, self._norm = arrays["settings"].tolist()
-        self.class_prior_ = arrays["class_prior_"]
-        self._idf, self._centre = arrays["idf"], arrays["centre"]
-        self.margins_ = Margins(arrays["margins"], arrays["margin_intercept"])
-        self.pool_ = Pool(arrays["knots"], arrays["weights"])
-        self.coefficients_ = Coefficients(
-            arrays["words"], arrays["embedding"], arrays["intercept"], self.scale_
-        )
-        own = under("score.", arrays)
-        self.score_ = None
-        if own:
-            self.score_ = EvidenceClassifier(device=self.device)
-            self.score_.classes_ = np.arange(len(self.classes_))
-            self.score_.n_features_in_ = len(self._centre)
-            self.score_.set_arrays(own)
+        self.class_prior_, self._idf = arrays["class_prior_"], arrays["idf"]
+        self._points = bool(arrays["points"][0])
+        self._centre, self._norm = arrays["centre"], float(arrays["norm"][0])
+        self.pool_ = arrays["pool"]
+        self.words_ = LinearScores(arrays["words"], arrays["words_intercept"])
+        self.means_ = LinearScores(arrays["means"], arrays["means_intercept"])
+        self.score_ = EvidenceClassifier(device=self.device)
+        self.score_.classes_ = np.arange(len(self.classes_))
+        self.score_.n_features_in_ = len(self._centre)
+        self.score_.set_arrays(under("score.", arrays))

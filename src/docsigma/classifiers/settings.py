@@ -17,21 +17,8 @@ TOLERANCE = 1e-3
 MOST_UNLABELLED = 4000
 # Words of one document repeat each other, and count for less than they would alone. How
 # much less, while documents without label shape the classes, nobody knows: classes are
-# learned with each of these shares, and their probabilities averaged. The mean of the
-# log probabilities is too sure where classes are not what words cluster by.
+# learned with each of these shares, and their probabilities averaged.
 BELIEFS = (1.0, 0.5, 0.25, 0.125, 0.0625)
-
-# The search: where regression, embedding and support vector machine start, its steps,
-# half a decade each, its bounds, the relative gain of a step that is followed by one
-# more, and that of an iteration that ends a fit.
-FIRST_C, FIRST_SCALE, FIRST_MARGIN = 100.0, 0.3, 1.0
-STEP = 10**0.5
-BOUNDS = {"C": (0.1, 1e4), "scale": (0.02, 10.0), "margin": (0.01, 100.0)}
-LEAST_GAIN = 1e-3
-FIT_TOLERANCE = 3e-5
-
-# The lengths, as shares of the held-out documents, between which weights are linear.
-KNOTS = (0.0, 0.5, 1.0)
 
 # Pairs of words that are counted, at the most, the most frequent ones: each takes 8
 # bytes per class in memory.

@@ -11,7 +11,12 @@ from scipy.stats import multivariate_normal
 
 from docsigma import GaussianPosterior, GaussianPrior
 from docsigma.classifiers import EvidenceClassifier, _class_gaussians
-from docsigma.classifiers._class_gaussians import ClassGaussians, _ascend, overall
+from docsigma.classifiers._class_gaussians import (
+    ClassGaussians,
+    _ascend,
+    expected_scatter,
+    overall,
+)
 from docsigma.classifiers._factors import Factors, Information
 
 CPU = torch.device("cpu")
@@ -225,3 +230,25 @@ def test_mean_and_covariance_of_everything_are_found():
     found = overall(information, factors, torch.ones(n).double()).numpy()
     np.testing.assert_allclose(found[0], w.mean(axis=0), atol=0.01)
     np.testing.assert_allclose(found[1:], np.cov(w.T), atol=0.01)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-12, 3e-6, 3e-5, 1.0])
+def test_the_scatter_is_a_sum_over_documents_and_classes(spread):
+    rng = np.random.default_rng(0)
+    n, K, n_classes = 60, 7, 4
+    # Informations that are equal, nearly equal, far apart, and zero.
+    word = np.append(0.3 * (1 + spread * np.arange(K - 2)), [0.0, 0.0])
+    doubt = 1 / (1 + rng.uniform(0, 100, (n, 1)) * word)
+    linear, means = rng.normal(size=(n, K)), rng.normal(size=(n_classes, K))
+    weights = rng.dirichlet(np.ones(n_classes), n) * rng.uniform(0, 2, (n, 1))
+    direct = np.diag(weights.sum(axis=1) @ doubt)
+    for column, mean in enumerate(means):
+        away = linear - (1 - doubt) * mean
+        direct += away.T @ (weights[:, [column]] * away)
+    ours = expected_scatter(
+        *(torch.from_numpy(a) for a in (linear, doubt, word, weights, means))
+    ).numpy()
+    # Informations within 1e-5 count as equal, others lose eps / 1e-5 to the division.
+    scale = np.abs(direct).max()
+    np.testing.assert_allclose(ours, direct, rtol=0, atol=1e-9 * scale)
+    np.testing.assert_allclose(ours, ours.T, rtol=0, atol=1e-9 * scale)

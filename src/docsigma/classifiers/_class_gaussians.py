@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from docsigma._array_checks import Floats
     from docsigma.classifiers._factors import Factors, Information
 
+# Two informations that differ by less, relative to the larger, count as equal: where
+# the rounding of their difference meets the error of taking their mean.
+CLOSE = 1e-5
+
 
 @dataclass(frozen=True)
 class ClassGaussians:
@@ -40,18 +44,20 @@ class ClassGaussians:
     means: Tensor
     within: Tensor
 
-    def marginals(self, factors: Factors) -> tuple[Tensor, Tensor, Tensor]:
-        r"""Return axes, and :math:`\tilde h` and :math:`\tilde P` along them."""
+    def marginals(self, factors: Factors) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        r"""Return axes, a word's information, :math:`\tilde h`, :math:`I - \tilde P`.
+
+        In these axes the covariance is the identity, and all of them are diagonal.
+        """
         axes, word = self.information.axes(self.within)
-        size = factors.size[:, None]
-        gain = 1 / (1 + size * word)
-        return axes, gain * (factors.linear @ axes), gain * size * word
+        doubt = 1 / (1 + factors.size[:, None] * word)
+        return axes, word, doubt * (factors.linear @ axes), doubt
 
     def scores(self, factors: Factors) -> Tensor:
         """Return log likelihoods up to a constant per document, documents x classes."""
-        axes, linear, precision = self.marginals(factors)
+        axes, _, linear, doubt = self.marginals(factors)
         means: Tensor = torch.linalg.solve(axes, self.means.mT).mT
-        return _scores(linear, precision, means)
+        return _scores(linear, 1 - doubt, means)
 
     def constants(self, factors: Factors) -> Tensor:
         """Return what the scores lack of log likelihoods, per document."""
@@ -69,8 +75,8 @@ class ClassGaussians:
         :math:`\tilde h - \tilde P m_0` and the precisions :math:`\tilde P`, documents x
         components, and the variances of class means, which are zero on average.
         """
-        axes, linear, precision = self.marginals(factors)
-        inverse = torch.linalg.inv(axes)
+        axes, _, linear, doubt = self.marginals(factors)
+        precision, inverse = 1 - doubt, torch.linalg.inv(axes)
         linear = linear - precision * (inverse @ centre)
         variance = (inverse @ between @ inverse.mT).diagonal()
         one, two, three = (p.cpu().numpy() for p in (linear, precision, variance))
@@ -78,9 +84,9 @@ class ClassGaussians:
 
     def means_of(self, factors: Factors, weights: Tensor, centre: Tensor) -> Tensor:
         """Return the means of classes of these documents, the covariance given."""
-        axes, linear, precision = self.marginals(factors)
+        axes, _, linear, doubt = self.marginals(factors)
         start = torch.linalg.solve(axes, centre)
-        return _means(linear, precision, weights, start) @ axes.mT
+        return _means(linear, 1 - doubt, weights, start) @ axes.mT
 
 
 def overall(information: Information, factors: Factors, weights: Tensor) -> Tensor:
@@ -174,7 +180,8 @@ def _ascend(
     """Take steps of EM until probabilities, or the means, hardly change."""
     weights, last = known, None
     for _ in range(steps):
-        axes, linear, precision = classes.marginals(factors)
+        axes, word, linear, doubt = classes.marginals(factors)
+        precision = 1 - doubt
         means = torch.linalg.solve(axes, classes.means.mT).mT
         origin = torch.linalg.solve(axes, centre)
         for _ in range(1 if guess is None else 2):
@@ -182,7 +189,7 @@ def _ascend(
                 scores = _scores(linear, precision, means) + guess[1]
                 weights = known + guess[0][:, None] * scores.softmax(dim=1)
             means = _means(linear, precision, weights, origin)
-        within = _within(linear, precision, weights, means)
+        within = expected_scatter(linear, doubt, word, weights, means)
         # As if one document more per dimension had been seen.
         total, K = weights.sum(), len(centre)
         within = axes @ within @ axes.mT + K * start
@@ -210,15 +217,41 @@ def _means(
     return (weights.mT @ linear + centre) / (weights.mT @ precision + 1)
 
 
-def _within(
-    linear: Tensor, precision: Tensor, weights: Tensor, means: Tensor
+def expected_scatter(
+    linear: Tensor, doubt: Tensor, word: Tensor, weights: Tensor, means: Tensor
 ) -> Tensor:
-    """Return the expected scatter of embeddings around the means, summed."""
-    scatter = torch.diag(weights.sum(dim=1) @ (1 - precision))
-    for column, mean in enumerate(means):
-        own = weights[:, column]
-        # Documents that hardly belong to a class are passed over.
-        rows = own > TOLERANCE * own.max()
-        away = linear[rows] - precision[rows] * mean
-        scatter += away.mT @ (own[rows, None] * away)
-    return scatter
+    r"""Return the expected scatter of embeddings around the means, summed.
+
+    It is :math:`\sum_{d\ell} w_{d\ell} (F_d + r_{d\ell} r_{d\ell}^T)` with residuals
+    :math:`r_{d\ell} = \tilde h_d - (I - F_d) \mu_\ell` and the diagonal *doubts*
+    :math:`F_d = (I + c_d G)^{-1}`. Products of doubts are divided differences,
+
+    .. math::
+
+        f_{dk} f_{dm} = \frac{g_k f_{dk} - g_m f_{dm}}{g_k - g_m},
+
+    so that all sums over documents and classes are products of matrices: no loop over
+    classes, and K^2 operations per document or class, not per pair of them.
+
+    Parameters
+    ----------
+    linear, doubt : Tensor of shape (n, K)
+        :math:`\tilde h` and the diagonals of :math:`F`.
+    word : Tensor of shape (K,)
+        The diagonal of :math:`G`.
+    weights : Tensor of shape (n, n_classes)
+    means : Tensor of shape (n_classes, K)
+    """
+    own = weights.sum(dim=1)
+    expected = weights @ means
+    crossed = linear.mT @ ((1 - doubt) * expected)
+    scatter = linear.mT @ (own[:, None] * linear) - crossed - crossed.mT
+    # Sums over classes of w mu mu', and the same with a doubt, and with two of them.
+    plain = means.mT @ (weights.sum(dim=0)[:, None] * means)
+    once = ((weights.mT @ doubt) * means).mT @ means
+    gap = word[:, None] - word
+    equal = gap.abs() <= CLOSE * torch.maximum(word[:, None], word)
+    twice = (word[:, None] * once - (word[:, None] * once).mT) / gap.where(~equal, 1.0)
+    squares = ((weights.mT @ doubt.square()) * means).mT @ means
+    twice = torch.where(equal, (squares + squares.mT) / 2, twice)
+    return scatter + plain - once - once.mT + twice + torch.diag(own @ doubt)

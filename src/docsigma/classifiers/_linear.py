@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from docsigma._array_checks import Floats
 
@@ -36,7 +37,8 @@ class LinearScores:
         rows, n_classes = np.flatnonzero(targets.any(axis=1)), targets.shape[1]
         features, targets = features[rows], targets[rows]
         codes, weights = targets.argmax(axis=1), targets.max(axis=1)
-        with warnings.catch_warnings():
+        # Steps take a millisecond: threads of BLAS only wait for each other.
+        with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
             warnings.simplefilter("ignore", ConvergenceWarning)
             # One label per class is nothing to warn of.
             warnings.filterwarnings("ignore", "The number of unique classes")

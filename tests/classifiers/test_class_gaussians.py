@@ -15,6 +15,7 @@ from docsigma.classifiers._class_gaussians import (
     ClassGaussians,
     _ascend,
     expected_scatter,
+    left_out,
     overall,
 )
 from docsigma.classifiers._factors import Factors, Information
@@ -252,3 +253,29 @@ def test_the_scatter_is_a_sum_over_documents_and_classes(spread):
     scale = np.abs(direct).max()
     np.testing.assert_allclose(ours, direct, rtol=0, atol=1e-9 * scale)
     np.testing.assert_allclose(ours, ours.T, rtol=0, atol=1e-9 * scale)
+
+
+@pytest.mark.parametrize("n_unlabelled", [0, 15])
+def test_left_out_documents_are_scored_by_means_without_them(n_unlabelled):
+    rng = np.random.default_rng(11)
+    n, K, n_classes = 24, 3, 4
+    classes, factors, _ = draw_classes(rng, n + n_unlabelled, K, n_classes)
+    codes, weights = np.arange(n) % n_classes, rng.uniform(0.5, 2, n)
+    known = np.zeros((n + n_unlabelled, n_classes))
+    known[np.arange(n), codes] = weights
+    unknown = np.repeat([0.0, 0.7], [n, n_unlabelled])
+    log_prior = np.log(rng.dirichlet(np.ones(n_classes)))
+    everything = np.vstack([rng.normal(size=K), np.eye(K)])
+    arrays = (torch.from_numpy(a) for a in (known, unknown, log_prior, everything))
+    found = left_out(classes, factors, *arrays).numpy()
+    proba = np.exp(log_softmax(classes.scores(factors).numpy() + log_prior, axis=1))
+    every, centre = known + unknown[:, None] * proba, torch.from_numpy(everything[0])
+    for row in range(n):
+        # The mean of its own class lacks the document; the others do not have it.
+        rest = every.copy()
+        rest[row] = 0.0
+        means = classes.means_of(factors, torch.from_numpy(rest), centre)
+        one = ClassGaussians(classes.information, means, classes.within)
+        expected = one.scores(factors[row : row + 1])[0].numpy()
+        # Sums of 40 terms of which one is taken away again.
+        np.testing.assert_allclose(found[row], expected, rtol=1e-9, atol=1e-9)

@@ -112,7 +112,7 @@ def test_a_folder_that_exists_is_overwritten_on_request_only(fitted, tmp_path):
 
 def test_a_classifier_with_its_own_settings_is_saved_with_them(setting, tmp_path):
     model, corpus, labels = setting
-    own = EvidenceClassifier(priors=[0.3, 0.7], temperature=False, random_state=3)
+    own = EvidenceClassifier(priors=[0.3, 0.7], temperature=False)
     made = CountsClassifier(model, own).fit(corpus.train.counts, labels)
     made.save(tmp_path / "clf")
     back = CountsClassifier.load(tmp_path / "clf")
@@ -366,13 +366,12 @@ def test_the_order_of_documents_does_not_matter(fitted, setting, kind):
     )
 
 
-@pytest.mark.parametrize("kind", ["hybrid", "evidence"])
-def test_groups_that_do_not_fit_get_one_sentence(setting, kind):
+def test_groups_that_do_not_fit_get_one_sentence(setting):
     model, corpus, labels = setting
     some = [None, *labels[1:]]
 
     def fit(groups):
-        made = CountsClassifier(model, kind)
+        made = CountsClassifier(model)
         return made.fit(corpus.train.counts, some, groups=groups)
 
     with pytest.raises(InputError, match=r"shape \(200,\), got \(3,\)"):
@@ -452,7 +451,7 @@ def test_bad_input_is_one_sentence(setting, fitted):
         CountsClassifier(model).fit(counts, [None] * 200)
     with pytest.raises(InputError, match="at least 2 classes, got 1 class: a"):
         CountsClassifier(model).fit(counts, ["a"] * 200)
-    with pytest.raises(InputError, match="for hybrid and evidence, not for Cross"):
+    with pytest.raises(InputError, match="for the hybrid, not for Cross"):
         CountsClassifier(model, "lr").fit(counts, labels, groups=labels)
     with pytest.raises(InputError, match="`times` are for the hybrid, not for Evid"):
         CountsClassifier(model, "evidence").fit(counts, labels, times=labels)

@@ -308,44 +308,16 @@ def test_given_priors_shift_the_log_odds(setting):
 def test_the_temperature_divides_log_probabilities(setting, trained):
     (q, y), (new, _) = setting
     plain = EvidenceClassifier(temperature=False).fit(q, y)
-    assert plain.temperature_ == 1
+    assert plain.temperatures_.tolist() == [1.0]
     # Chosen on 600 documents drawn from the model: near 1, and not 1.
-    assert 0.7 < trained.temperature_ < 1.4
-    assert trained.temperature_ != 1
+    (temperature,) = trained.temperatures_
+    assert 0.7 < temperature < 1.4
+    assert temperature != 1
     np.testing.assert_allclose(
         trained.predict_log_proba(new),
-        log_softmax(plain.predict_log_proba(new) / trained.temperature_, axis=1),
+        log_softmax(plain.predict_log_proba(new) / temperature, axis=1),
         atol=1e-9,
     )
-
-
-def test_groups_are_kept_together():
-    # Labels say nothing, but documents of one group are alike: where folds part them,
-    # they seem to.
-    rng = np.random.default_rng(0)
-    groups = np.repeat(np.arange(60), 5)
-    labels = rng.integers(3, size=60)[groups]
-    mean = rng.normal(size=(60, 30))[groups] + 0.1 * rng.normal(size=(300, 30))
-    q = GaussianPosterior(
-        mean,
-        np.full(mean.shape, 0.05),
-        prior=GaussianPrior.isotropic(1.0, n_components=30),
-        n_tokens=np.full(300, 50.0),
-    )
-    new = GaussianPosterior(
-        rng.normal(size=(200, 30)),
-        np.full((200, 30), 0.05),
-        prior=q.prior,
-        n_tokens=np.full(200, 50.0),
-    )
-
-    def sureness(**options):
-        clf = EvidenceClassifier().fit(q, labels, **options)
-        return (clf.predict_proba(new).max(axis=1) - 1 / 3).mean()
-
-    assert sureness(groups=groups) < 0.5 * sureness()
-    with pytest.raises(InputError, match="groups"):
-        sureness(groups=groups[:7])
 
 
 def test_densities_and_accuracy_are_those_of_the_predictions(setting, trained):
@@ -362,7 +334,7 @@ def test_densities_and_accuracy_are_those_of_the_predictions(setting, trained):
 
 def test_clones_and_pickles(setting):
     (q, y), (new, _) = setting
-    clf = EvidenceClassifier(priors="uniform", missing_label="?", random_state=3)
+    clf = EvidenceClassifier(priors="uniform", missing_label="?")
     assert clone(clf).get_params() == clf.get_params()
     clf.fit(q, y)
     back = pickle.loads(pickle.dumps(clf))
@@ -396,5 +368,3 @@ def test_input_errors_are_one_sentence(setting, trained):
     small = GaussianPosterior(np.ones((1, 2)), np.ones((1, 2)), prior=prior)
     with pytest.raises(InputError, match="embeddings of size 2, .* with size 5"):
         trained.predict(small)
-    with pytest.raises(ValueError, match="unlabelled_weight"):
-        EvidenceClassifier(unlabelled_weight=-1).fit(q, y)

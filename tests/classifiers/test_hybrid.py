@@ -113,8 +113,9 @@ def test_a_useless_embedding_gets_no_weight(setting, train):
     noise = np.random.default_rng(0).normal(size=(len(labels), 40))
     with_noise = HybridClassifier().fit(points(train, noise), labels)
     without = HybridClassifier().fit(points(train, noise[:, :1] * 0), labels)
-    # Of 200 documents and 40 columns of noise a little is believed by chance.
-    assert with_noise.cross_entropy_ < 1.05 * without.cross_entropy_
+    # Of 200 documents and 40 columns of noise, which the regression cannot tell from
+    # words, some is believed by chance.
+    assert with_noise.cross_entropy_ < 1.1 * without.cross_entropy_
 
 
 @pytest.mark.parametrize("missing", [None, -1, np.nan, " "])
@@ -142,8 +143,13 @@ def test_one_label_per_class_works(setting, train, test):
     hybrid = HybridClassifier().fit(train, some)
     assert np.isfinite(hybrid.predict_log_proba(test)).all()
     assert hybrid.cross_entropy_ is None
-    # The score alone decides.
-    np.testing.assert_array_equal(hybrid.pool_, [0.0, 0.0, 1.0])
+    # The machine imitates the score on documents without label, and counts with it.
+    assert hybrid.pool_[0] > 0
+    np.testing.assert_array_equal(hybrid.pool_[1:], [0.0, 0.5])
+    # Without any such document the score alone decides.
+    own = np.flatnonzero(some != None)  # noqa: E711
+    alone = HybridClassifier().fit(train[own], some[own])
+    np.testing.assert_array_equal(alone.pool_, [0.0, 0.0, 1.0])
 
 
 def test_a_few_classes_do_not_choose_for_the_rest(setting, train, test):

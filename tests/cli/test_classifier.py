@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tqdm
 
-import docsigma.classifiers._pool
+import docsigma.classifiers.hybrid
 import docsigma.counts.vocabulary
 import docsigma.models._subspace_model
 from docsigma import DocumentEmbedder, TopicClassifier, read_documents
@@ -133,7 +133,7 @@ def test_every_step_that_takes_long_shows_a_bar(folder, tmp_path, capsys, monkey
     }
     modules = (
         *(docsigma.counts.vocabulary, docsigma.models._subspace_model),
-        *(docsigma.classifiers._pool, tqdm),
+        *(docsigma.classifiers.hybrid, tqdm),
     )
     for module in modules:
         monkeypatch.setattr(module, "tqdm", without_delay)

@@ -485,7 +485,7 @@ def test_every_step_that_takes_long_shows_a_bar(train, monkeypatch, capsys):
     for module in (
         docsigma.counts.vocabulary,
         docsigma.models._subspace_model,
-        docsigma.classifiers._pool,
+        docsigma.classifiers.hybrid,
     ):
         monkeypatch.setattr(module, "tqdm", without_delay)
     TopicClassifier(small(), verbose=True).fit(*train)

@@ -1,15 +1,22 @@
-"""Gaussian classes under several beliefs in how much a word counts."""
+"""Gaussian classes under several beliefs in how much words and guesses count."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from docsigma.classifiers._class_gaussians import ClassGaussians, fit_classes, overall
-from docsigma.classifiers.settings import BELIEFS
+from docsigma.classifiers._class_gaussians import (
+    ClassGaussians,
+    fit_classes,
+    left_out,
+    overall,
+)
+from docsigma.classifiers._pool import fit_pool, pooled
+from docsigma.classifiers.settings import BELIEFS, STEPS
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,12 +27,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BelievedClasses:
-    """Gaussian classes, learned once for each belief in how much a word counts.
+    """Gaussian classes, learned several times where documents without label take part.
 
-    `log_prior` are the classes' priors, and `centre` is the mean of all embeddings.
+    Once for each of :data:`BELIEFS` in how much a word counts, and once from labelled
+    documents alone. The probabilities are a mixture.
+
+    Attributes
+    ----------
+    beliefs : tuple of float
+        Share of what documents say that counts, for each time.
+    sharpness : tuple of float
+        Exponents of the probabilities of each: inverse temperatures.
+    shares : tuple of float
+        Weights of the mixture.
+    classes : list of ClassGaussians
+    log_prior : Tensor of shape (n_classes,)
+        Priors of the classes.
+    centre : Tensor of shape (K,)
+        Mean of all embeddings.
     """
 
     beliefs: tuple[float, ...]
+    sharpness: tuple[float, ...]
+    shares: tuple[float, ...]
     classes: list[ClassGaussians]
     log_prior: Tensor
     centre: Tensor
@@ -38,42 +62,62 @@ class BelievedClasses:
         known: Tensor,
         unknown: Tensor,
         log_prior: Tensor,
+        *,
+        temperature: bool = True,
     ) -> BelievedClasses:
         """Learn from documents, of which some have a label.
 
-        The arguments are those of :func:`fit_classes`.
+        The arguments are those of :func:`fit_classes`. With `temperature`, sharpness
+        and shares are what labelled documents ask for when each is left out.
         """
         everything = overall(information, factors, known.sum(dim=1) + unknown)
-        beliefs = BELIEFS if unknown.any() else (1.0,)
-        classes = [
-            fit_classes(
-                information,
-                factors.times(belief),
-                known,
-                unknown,
-                log_prior,
-                everything,
-            )
-            for belief in beliefs
-        ]
-        return cls(beliefs, classes, log_prior, everything[0])
-
-    def log_likelihoods(self, factors: Factors) -> Tensor:
-        """Return log likelihoods of the classes, up to a constant per document.
-
-        Under several beliefs they are those that give the mean of the probabilities.
-        """
-        found = [
-            each.scores(factors.times(belief))
-            for belief, each in zip(self.beliefs, self.classes, strict=True)
-        ]
-        if len(found) == 1:
-            return found[0]
-        proba = (torch.stack(found) + self.log_prior).softmax(dim=2).mean(dim=0)
-        # Not even a class that every belief rules out has the probability 0.
-        return proba.clamp(min=torch.finfo(proba.dtype).tiny).log() - self.log_prior
+        ways = [(1.0, torch.zeros_like(unknown))]
+        if unknown.any():
+            ways = [*((belief, unknown) for belief in BELIEFS), *ways]
+        targets = known[known.any(dim=1)].cpu().numpy()
+        classes, sharpness, found = [], [1.0] * len(ways), []
+        for number, (belief, others) in enumerate(ways):
+            arguments = factors.times(belief), known, others, log_prior, everything
+            classes.append(fit_classes(information, *arguments))
+            scores = left_out(classes[-1], *arguments) + log_prior
+            log_proba = scores.log_softmax(dim=1).cpu().numpy()
+            if temperature:
+                sharpness[number] = float(fit_pool([log_proba], targets)[0])
+            found.append(pooled(np.array(sharpness[number : number + 1]), [log_proba]))
+        shares = _shares(np.stack(found), targets)
+        beliefs = tuple(belief for belief, _ in ways)
+        ways_found = beliefs, tuple(sharpness), tuple(shares.tolist())
+        return cls(*ways_found, classes, log_prior, everything[0])
 
     def log_proba(self, factors: Factors) -> Floats:
         """Return log probabilities of the classes."""
-        scores = self.log_likelihoods(factors) + self.log_prior
-        return np.asarray(scores.log_softmax(dim=1).cpu().numpy())
+        found = []
+        for belief, sharp, share, classes in zip(
+            self.beliefs, self.sharpness, self.shares, self.classes, strict=True
+        ):
+            tempered = factors.times(belief)
+            scores = (classes.scores(tempered) + self.log_prior).log_softmax(dim=1)
+            # A document that says nothing gets the priors, whatever the temperature.
+            silent = (factors.size == 0)[:, None]
+            scores = torch.where(silent, scores, sharp * scores).log_softmax(dim=1)
+            found.append(scores + math.log(share))
+        mixture = torch.stack(found).logsumexp(dim=0)
+        return np.asarray(mixture.log_softmax(dim=1).cpu().numpy())
+
+
+def _shares(log_proba: Floats, targets: Floats) -> Floats:
+    """Return the shares of a mixture under which labels are likeliest, by EM.
+
+    As if one document more per class had been seen, equally likely in all parts. The
+    first axis of `log_proba` are the parts.
+    """
+    n_parts, _, n_classes = log_proba.shape
+    own, weights = targets.argmax(axis=1), targets.sum(axis=1)
+    likelihood = np.exp(log_proba[:, np.arange(len(own)), own])
+    shares = np.full(n_parts, 1 / n_parts)
+    for _ in range(STEPS if n_parts > 1 else 0):
+        posterior = shares[:, None] * likelihood
+        posterior /= np.maximum(posterior.sum(axis=0), np.finfo(np.float64).tiny)
+        shares = posterior @ weights + n_classes / n_parts
+        shares /= shares.sum()
+    return shares

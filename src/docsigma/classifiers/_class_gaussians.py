@@ -139,6 +139,37 @@ def fit_classes(
     return _ascend(classes, factors, known, (unknown, log_prior), centre, within)
 
 
+def left_out(
+    classes: ClassGaussians,
+    factors: Factors,
+    known: Tensor,
+    unknown: Tensor,
+    log_prior: Tensor,
+    everything: Tensor,
+) -> Tensor:
+    """Return the scores of labelled documents by classes that have not seen them.
+
+    Each document is taken out of the mean of its class; the covariance, and the
+    probabilities of documents without label, stay. The other arguments are those of
+    :func:`fit_classes`.
+    """
+    axes, _, linear, doubt = classes.marginals(factors)
+    precision = 1 - doubt
+    means = torch.linalg.solve(axes, classes.means.mT).mT
+    guesses = (_scores(linear, precision, means) + log_prior).softmax(dim=1)
+    weights = known + unknown[:, None] * guesses
+    sums = weights.mT @ linear + torch.linalg.solve(axes, everything[0])
+    total = weights.mT @ precision + 1
+    rows = known.any(dim=1)
+    linear, precision = linear[rows], precision[rows]
+    own, codes = known[rows].max(dim=1, keepdim=True)
+    codes = codes[:, 0]
+    rest = (sums[codes] - own * linear) / (total[codes] - own * precision)
+    mine = (linear * rest - precision * rest.square() / 2).sum(dim=1, keepdim=True)
+    scores = _scores(linear, precision, sums / total)
+    return scores.scatter(1, codes[:, None], mine)
+
+
 def fit_mixture(
     information: Information,
     factors: Factors,

@@ -162,7 +162,7 @@ class CountsClassifier(HasDefaults, Promises):
             sees each document of counts in memory once, those of weight 0 not at all.
         groups : array-like of shape (n_documents,), optional
             Documents of one group (author, thread) are never both trained on and held
-            out. For hybrid and evidence only.
+            out. For the hybrid only.
         times : array-like of shape (n_documents,), optional
             Numbers or dates: documents are held out from training on earlier ones. For
             the hybrid only.
@@ -404,11 +404,9 @@ class CountsClassifier(HasDefaults, Promises):
 
 def _check_options(classifier: Any, options: dict[str, Any]) -> None:
     """Refuse `groups` and `times` for classifiers that do not take them."""
-    name = type(classifier).__name__
-    if "groups" in options and not classifier.learns_from_unlabelled:
-        raise InputError(f"`groups` are for hybrid and evidence, not for {name}")
-    if "times" in options and classifier.takes != "documents":
-        raise InputError(f"`times` are for the hybrid, not for {name}")
+    if options and classifier.takes != "documents":
+        name = type(classifier).__name__
+        raise InputError(f"`{min(options)}` are for the hybrid, not for {name}")
 
 
 def _plain(parameters: dict[str, Any]) -> dict[str, Any]:

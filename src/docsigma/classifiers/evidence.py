@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -21,16 +21,9 @@ from docsigma.classifiers._believed_classes import BelievedClasses
 from docsigma.classifiers._class_gaussians import ClassGaussians
 from docsigma.classifiers._covariance import invert
 from docsigma.classifiers._factors import Information, log_ratio
-from docsigma.classifiers._folds import (
-    Split,
-    check_column,
-    make_splits,
-    trained_on,
-)
 from docsigma.classifiers._labels import TrainingLabels, fingerprints, resolve_priors
-from docsigma.classifiers._pool import choose_held_out
 from docsigma.classifiers._uncertain_documents import half_of
-from docsigma.classifiers.settings import MOST_UNLABELLED, N_FOLDS
+from docsigma.classifiers.settings import MOST_UNLABELLED
 from docsigma.exceptions import InputError
 from docsigma.parts import under
 from docsigma.posterior import GaussianPosterior, GaussianPrior
@@ -54,10 +47,13 @@ class EvidenceClassifier(BaseGaussianClassifier):
 
     A document without known words has :math:`P = h = 0` and gets the class priors. EM
     learns means and covariance; what makes the classes too sure is mended after it, by
-    a temperature fitted on held-out documents.
+    a temperature that labelled documents choose, each left out of its class's mean.
 
     Documents without label take part in EM: they get the probabilities of the classes
-    for a label. Class priors stay those of the labels.
+    for a label. Classes are then learned several times, each with its temperature: from
+    documents that count in full, in half and in quarter, as their words repeat each
+    other, and without those that have no label. The probabilities are a mixture, whose
+    shares the left-out documents choose. Class priors stay those of the labels.
 
     Parameters
     ----------
@@ -66,11 +62,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         :class:`UncertainGaussianClassifier`: means that are known exactly, or means
         and then variances. A posterior has its uncertainty whatever the layout.
     temperature : bool
-        Whether held-out documents choose a temperature. There are none where no class
-        has two labels.
-    unlabelled_weight : "auto" or float
-        What a document without label counts, relative to one with; ``"auto"``: 1 or 0,
-        by cross-validation on the labelled ones, and 1 where none can be held out.
+        Whether a temperature is chosen.
     missing_label : object
         As for :class:`~docsigma.classifiers.CountsClassifier`.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or None
@@ -78,8 +70,6 @@ class EvidenceClassifier(BaseGaussianClassifier):
     prior_precision : float
         Of the prior :math:`N(0, I/\lambda)` of documents given as means and variances;
         a posterior carries its own prior.
-    random_state : int
-        Deals the folds.
     device : str
         ``"cpu"``, ``"cuda"``, any torch device with float64, or ``"auto"``: the GPU
         if there is one.
@@ -94,9 +84,8 @@ class EvidenceClassifier(BaseGaussianClassifier):
         Within-class covariance :math:`\Sigma`, and its inverse.
     centre_, between_covariance_ : ndarrays
         Mean and covariance of the Gaussian that class means come from.
-    temperature_ : float
-        Log probabilities are divided by it.
-    unlabelled_weight_ : float
+    temperatures_ : ndarray of shape (n_times,)
+        By which log probabilities are divided, for each time that classes are learned.
     n_features_in_ : int
         Columns that an array needs.
 
@@ -113,14 +102,9 @@ class EvidenceClassifier(BaseGaussianClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "layout": [StrOptions({"mean", "mean_variance"})],
         "temperature": ["boolean"],
-        "unlabelled_weight": [
-            StrOptions({"auto"}),
-            Interval(Real, 0, None, closed="left"),
-        ],
         "missing_label": "no_validation",
         "priors": BaseGaussianClassifier._parameter_constraints["priors"],
         "prior_precision": [Interval(Real, 0, None, closed="neither")],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
         "device": [str],
     }
     _saved: ClassVar[tuple[str, ...]] = (
@@ -137,26 +121,20 @@ class EvidenceClassifier(BaseGaussianClassifier):
         *,
         layout: str = "mean",
         temperature: bool = True,
-        unlabelled_weight: Any = "auto",
         missing_label: Any = -1,
         priors: Any = "empirical",
         prior_precision: float = 10.0,
-        random_state: int = 0,
         device: str = "auto",
     ) -> None:
         self.layout = layout
         self.temperature = temperature
-        self.unlabelled_weight = unlabelled_weight
         self.missing_label = missing_label
         self.priors = priors
         self.prior_precision = prior_precision
-        self.random_state = random_state
         self.device = device
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Estimate class means and the shared covariance by EM.
 
         Parameters
@@ -164,49 +142,16 @@ class EvidenceClassifier(BaseGaussianClassifier):
         X : GaussianPosterior, or array-like of shape (n_documents, n_features)
             Posteriors with their prior and, if they are known, numbers of tokens; or
             columns as `layout` says.
-        y, sample_weight, groups
+        y, sample_weight
             As for :class:`~docsigma.classifiers.CountsClassifier`.
         """
         X = self._check(X, reset=True)
         labels = TrainingLabels.check_some(
             y, len(X), sample_weight, missing_label=self.missing_label
         ).sampled(MOST_UNLABELLED)
-        if groups is not None:
-            groups = check_column("groups", groups, len(X), labels.kept)
-        else:
-            labels = labels.merged(fingerprints(_columns(X)))
-        known, unknown = labels.targets()
-        X = X[labels.rows]
-        splits = make_splits(labels.codes, N_FOLDS, self.random_state, groups)
-        weight, temperature = self._choose(X, known, unknown, splits)
+        labels = labels.merged(fingerprints(_columns(X)))
         prior = resolve_priors(self.priors, labels.class_weights)
-        self.learn(X, known, weight * unknown, labels.classes, prior)
-        self.unlabelled_weight_ = float(weight)
-        if self.temperature:
-            self.temperature_ = temperature
-        return self
-
-    def _choose(
-        self, X: Any, known: Floats, unknown: Floats, splits: list[Split]
-    ) -> tuple[float, float]:
-        """Return the weight of unlabelled documents, and the temperature for it."""
-        weights: list[float] = [1.0, 0.0]
-        if self.unlabelled_weight != "auto":
-            weights = [float(self.unlabelled_weight)]
-        if not unknown.any():
-            weights = weights[:1]
-
-        def hold_out(weight: float, split: Split) -> list[Floats]:
-            part = self.learn(X, trained_on(known, split), weight * unknown)
-            return [part._classes.log_proba(part._factors(X[split.held_out]))]
-
-        if not (self.temperature or len(weights) > 1):
-            splits = []
-        best = choose_held_out(weights, splits, known, hold_out)
-        if best is None:
-            return weights[0], 1.0
-        # All classes alike would be an infinite temperature.
-        return best.weight, float(1 / max(best.pool[0], np.finfo(float).eps))
+        return self.learn(X[labels.rows], *labels.targets(), labels.classes, prior)
 
     def learn(
         self,
@@ -216,7 +161,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         classes: Any = None,
         prior: Floats | None = None,
     ) -> Self:
-        """Learn classes from weights in them, and choose nothing.
+        """Learn classes from weights in them.
 
         Parameters
         ----------
@@ -244,7 +189,12 @@ class EvidenceClassifier(BaseGaussianClassifier):
             for array in (known, unknown, np.log(prior))
         )
         self._classes = BelievedClasses.fit(
-            self._information, factors, own, guessed, log_prior
+            self._information,
+            factors,
+            own,
+            guessed,
+            log_prior,
+            temperature=self.temperature,
         )
         first = self._classes.classes[0]
         self.centre_ = self._classes.centre.cpu().numpy()
@@ -255,10 +205,16 @@ class EvidenceClassifier(BaseGaussianClassifier):
         self.between_covariance_ = ((axes * spread) @ axes.mT).cpu().numpy()
         self.covariance_ = first.within.cpu().numpy()
         self.precision_ = invert(self.covariance_)
-        self.temperature_, self.unlabelled_weight_ = 1.0, 1.0
         names = np.arange(len(totals)) if classes is None else classes
         self._store_classes(names, totals, prior, first.means.cpu().numpy())
         return self
+
+    @property
+    def temperatures_(self) -> Floats:
+        """Temperatures, one for each time that classes are learned."""
+        check_is_fitted(self)
+        sharpness = np.array(self._classes.sharpness)
+        return np.asarray(1 / np.maximum(sharpness, np.finfo(np.float64).tiny))
 
     def log_likelihoods(self, X: Any) -> Floats:
         """Return the log likelihood of each class, documents x classes.
@@ -267,7 +223,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         that says nothing. `X` is as `fit` takes it.
         """
         check_is_fitted(self)
-        found = self._classes.log_likelihoods(self._documents(X))
+        found = self._classes.classes[0].scores(self._documents(X))
         return np.asarray(found.cpu().numpy())
 
     def same_topic_log_ratio(self, a: Any, b: Any) -> Floats:
@@ -329,11 +285,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
 
     def _class_scores(self, X: Any) -> Floats:
         check_is_fitted(self)
-        documents = self._documents(X)
-        log_proba = self._classes.log_proba(documents)
-        silent = documents.size.cpu().numpy() == 0
-        divisor = np.where(silent, 1.0, self.temperature_)
-        return np.asarray(log_proba / divisor[:, None])
+        return self._classes.log_proba(self._documents(X))
 
     def _check(self, X: Any, *, reset: bool) -> Any:
         """Return posteriors that carry their prior, or points known exactly."""
@@ -402,10 +354,10 @@ class EvidenceClassifier(BaseGaussianClassifier):
             **{f"information.{k}": v for k, v in self._information.arrays().items()},
             **{name: getattr(self, name) for name in self._saved},
             "beliefs": np.array(self._classes.beliefs),
+            "sharpness": np.array(self._classes.sharpness),
+            "shares": np.array(self._classes.shares),
             "means": torch.stack([each.means for each in classes]).cpu().numpy(),
             "within": torch.stack([each.within for each in classes]).cpu().numpy(),
-            "temperature_": np.array([self.temperature_]),
-            "unlabelled_weight_": np.array([self.unlabelled_weight_]),
         }
 
     def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -419,12 +371,14 @@ class EvidenceClassifier(BaseGaussianClassifier):
         means, within, log_prior, centre = (torch.tensor(a, device=device) for a in own)
         pairs = zip(means, within, strict=True)
         classes = [ClassGaussians(self._information, *pair) for pair in pairs]
-        beliefs = tuple(arrays["beliefs"].tolist())
-        self._classes = BelievedClasses(beliefs, classes, log_prior, centre)
+        beliefs, sharpness, shares = (
+            tuple(arrays[name].tolist()) for name in ("beliefs", "sharpness", "shares")
+        )
+        self._classes = BelievedClasses(
+            beliefs, sharpness, shares, classes, log_prior, centre
+        )
         self.covariance_ = arrays["within"][0]
         self.precision_ = invert(self.covariance_)
-        self.temperature_ = float(arrays["temperature_"][0])
-        self.unlabelled_weight_ = float(arrays["unlabelled_weight_"][0])
         super()._store_classes(
             self.classes_, self.class_weight_, prior, arrays["means"][0]
         )

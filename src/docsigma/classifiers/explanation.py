@@ -46,18 +46,19 @@ class Explanation:
 
 def explain_document(
     classifier: HybridClassifier,
-    wide: sp.csr_matrix,
-    weight: float,
-    added: Floats,
+    values: sp.csr_matrix,
+    coefficients: Floats,
+    embedding: Floats,
+    intercepts: Floats,
     silent: bool,
     pair: tuple[int, int],
     words: Sequence[str] | None = None,
 ) -> Explanation:
     """Split the hybrid's scores for one document into what makes them up.
 
-    `wide` is what the support vector machine sees, `weight` what it counts, `added`
-    what the embedding gives the classes, and `pair` the two classes' columns; a
-    `silent` document has no known word.
+    `values` are the document's TF-IDF and `coefficients` what they count, words x
+    classes; `embedding` and `intercepts` have one number per class, and `pair` the two
+    classes' columns; a `silent` document has no known word.
     """
     first, second = pair
     names = classifier.classes_[first], classifier.classes_[second]
@@ -65,15 +66,16 @@ def explain_document(
         prior = np.log(classifier.class_prior_)
         odds = float(prior[first] - prior[second])
         return Explanation(*names, odds, [], 0.0, odds)
-    linear, columns = classifier.words_, wide.indices
-    apart = linear.coefficients[columns, first] - linear.coefficients[columns, second]
-    amounts = weight * wide.data * apart
+    columns = values.indices
+    amounts = values.data * (
+        coefficients[columns, first] - coefficients[columns, second]
+    )
     order = np.argsort(-np.abs(amounts), kind="stable")
     chosen = [
         (int(columns[at]) if words is None else words[columns[at]], float(amounts[at]))
         for at in order
     ]
-    embedding = float(added[first] - added[second])
-    intercept = weight * float(linear.intercept[first] - linear.intercept[second])
-    total = float(amounts.sum()) + embedding + intercept
-    return Explanation(*names, total, chosen, embedding, intercept)
+    away = float(embedding[first] - embedding[second])
+    intercept = float(intercepts[first] - intercepts[second])
+    total = float(amounts.sum()) + away + intercept
+    return Explanation(*names, total, chosen, away, intercept)

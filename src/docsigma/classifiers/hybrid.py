@@ -8,31 +8,31 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
+from tqdm import tqdm
 
 from docsigma._array_checks import Floats
 from docsigma.classifiers._base import BaseClassifier
 from docsigma.classifiers._folds import check_column, make_splits, trained_on
 from docsigma.classifiers._labels import TrainingLabels
 from docsigma.classifiers._linear import LinearScores
-from docsigma.classifiers._pool import choose_held_out, pooled
+from docsigma.classifiers._pool import fit_pool, pooled
 from docsigma.classifiers._words import inverse_document_frequencies, tfidf
 from docsigma.classifiers.documents import EmbeddedDocuments
 from docsigma.classifiers.evidence import EvidenceClassifier
 from docsigma.classifiers.explanation import Explanation, explain_document
-from docsigma.classifiers.settings import MOST_UNLABELLED, N_FOLDS
+from docsigma.classifiers.settings import MOST_UNLABELLED, N_FOLDS, C
 from docsigma.exceptions import InputError
 from docsigma.parts import under
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import scipy.sparse as sp
 
     from docsigma.classifiers._folds import Split
     from docsigma.posterior import GaussianPosterior
@@ -40,28 +40,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Features:
-    """What the parts see: TF-IDF of words and pairs, scaled means, and embeddings."""
+    """What the parts see.
+
+    TF-IDF of words and pairs; that of words alone beside scaled means; and embeddings.
+    """
 
     words: sp.csr_matrix
-    means: Floats
+    joint: sp.csr_matrix
     embedding: GaussianPosterior | NDArray[Any]
 
     def __getitem__(self, rows: Any) -> Features:
-        return Features(self.words[rows], self.means[rows], self.embedding[rows])
+        return Features(self.words[rows], self.joint[rows], self.embedding[rows])
 
 
 class HybridClassifier(BaseClassifier):
     r"""Three plain classifiers of words and embeddings, pooled.
 
     A linear support vector machine sees TF-IDF of words and of pairs of words, in rows
-    of length 1; a logistic regression sees the means of the embeddings, centred and of
-    mean square 1; both are scikit-learn's with its default settings. The score is the
-    likelihood of Gaussian classes. Their log probabilities are pooled,
+    of length 1; a logistic regression sees that of the words, and the means of the
+    embeddings, centred and of mean square 1; the score is the likelihood of Gaussian
+    classes. Their log probabilities are pooled,
 
     .. math::
 
-        \log p(\ell \mid x) = a \log p_{\mathrm{words}}(\ell \mid x)
-        + b \log p_{\mathrm{means}}(\ell \mid x)
+        \log p(\ell \mid x) = a \log p_{\mathrm{machine}}(\ell \mid x)
+        + b \log p_{\mathrm{regression}}(\ell \mid x)
         + c \log p_{\mathrm{score}}(\ell \mid x) + \mathrm{const},
 
     with the weights, of which any may be zero, that have the least cross-entropy on
@@ -69,8 +72,9 @@ class HybridClassifier(BaseClassifier):
 
     Documents without label get the probabilities of the Gaussian classes for a label:
     the classes learn from all of them, the linear classifiers from the most probable
-    one, weighted by its probability; if that lowers the cross-entropy of held-out
-    documents, or if none can be held out. In that case the score alone decides.
+    one, weighted by its probability, if that lowers the cross-entropy of held-out
+    documents. With one label per class none can be held out: machine and score then
+    count alike, the machine made as sure as the score is on documents without label.
 
     Parameters
     ----------
@@ -88,13 +92,13 @@ class HybridClassifier(BaseClassifier):
     Attributes
     ----------
     pool_ : ndarray of shape (3,)
-        Weights of words, means and score.
-    words_, means_ : LinearScores
-        The support vector machine and the regression.
+        Weights of machine, regression and score.
+    machine_, regression_ : LinearScores
+        The support vector machine and the logistic regression.
     score_ : EvidenceClassifier
         The Gaussian classes.
     cross_entropy_ : float or None
-        Of held-out documents, in nats; None where none can be held out.
+        Of held-out documents, in nats; None where no label can be held out.
     classes_ : ndarray of shape (n_classes,)
         Labels of the classes.
     class_prior_ : ndarray of shape (n_classes,)
@@ -169,38 +173,85 @@ class HybridClassifier(BaseClassifier):
         self._norm = float(np.sqrt(np.average(squares, weights=weights))) or 1.0
         features = self._features(documents)
         splits = make_splits(labels.codes, self.n_folds, self.random_state, **column)
-
-        def hold_out(weight: float, split: Split) -> list[Floats]:
-            self._learn(features, trained_on(known, split), weight * unknown)
-            return self._opinions(features[split.held_out])
-
-        choices = [1.0, 0.0] if unknown.any() else [0.0]
-        best = choose_held_out(choices, splits, known, hold_out, self.verbose)
-        self.cross_entropy_ = None if best is None else best.loss
-        self.pool_ = np.array([0.0, 0.0, 1.0]) if best is None else best.pool
-        weight = choices[0] if best is None else best.weight
-        self._learn(features, known, weight * unknown)
+        self.cross_entropy_: float | None = None
+        guess = self._choose(features, known, unknown, splits) if splits else True
+        self._learn_score(features, known, unknown)
+        self._learn_linear(features, known, guess * unknown)
+        if not splits:
+            self._imitate(features, known, unknown)
         return self
 
-    def _learn(self, features: Features, known: Floats, unknown: Floats) -> None:
-        """Learn the Gaussian classes, and from their guesses the linear classifiers."""
+    def _choose(
+        self, features: Features, known: Floats, unknown: Floats, splits: list[Split]
+    ) -> bool:
+        """Pool the parts by documents whose labels are held out.
+
+        Return whether the linear classifiers should learn from guesses.
+        """
+        choices = (True, False) if unknown.any() else (False,)
+        found: dict[bool, list[list[Floats]]] = {guess: [] for guess in choices}
+        for split in self._shown(splits):
+            rest = trained_on(known, split)
+            self._learn_score(features, rest, unknown)
+            for guess, parts in found.items():
+                self._learn_linear(features, rest, guess * unknown)
+                parts.append(self._opinions(features[split.held_out]))
+        held = known[np.concatenate([split.held_out for split in splits])]
+        best = False
+        for guess, parts in found.items():
+            every = [np.concatenate(part) for part in zip(*parts, strict=True)]
+            pool = fit_pool(every, held)
+            loss = float(-(held * pooled(pool, every)).sum() / held.sum())
+            if self.cross_entropy_ is None or loss < self.cross_entropy_:
+                self.pool_, self.cross_entropy_, best = pool, loss, guess
+        return best
+
+    def _imitate(self, features: Features, known: Floats, unknown: Floats) -> None:
+        """Pool machine and score alike, the one as sure as the other.
+
+        The machine is weighted by the score's guesses for held-out documents.
+        """
+        self.pool_ = np.array([0.0, 0.0, 1.0])
+        rows = np.flatnonzero(unknown)
+        if len(rows) < self.n_folds:
+            return
+        targets = self._targets(features, known, unknown)
+        fold = np.random.default_rng(0).permutation(len(rows)) % self.n_folds
+        found = np.zeros((len(rows), targets.shape[1]))
+        for number in self._shown(range(self.n_folds)):
+            own, rest = rows[fold == number], targets.copy()
+            rest[own] = 0.0
+            machine = LinearScores.fit(_machine(), features.words, rest)
+            found[fold == number] = machine.log_proba(features.words[own])
+        weight = fit_pool([found], targets[rows])[0]
+        self.pool_ = np.array([weight / 2, 0.0, 0.5])
+
+    def _shown(self, steps: Any) -> Any:
+        return tqdm(steps, "choosing", delay=2, disable=not self.verbose)
+
+    def _learn_score(self, features: Features, known: Floats, unknown: Floats) -> None:
         self.score_ = EvidenceClassifier(device=self.device)
         self.score_.n_features_in_ = len(self._centre)
         self.score_.learn(features.embedding, known, unknown)
-        targets = known
-        if unknown.any():
-            guessed = np.exp(self.score_.predict_log_proba(features.embedding))
-            targets = known + unknown[:, None] * guessed
-        self.words_ = LinearScores.fit(
-            LinearSVC(random_state=0), features.words, targets
-        )
-        self.means_ = LinearScores.fit(LogisticRegression(), features.means, targets)
+
+    def _learn_linear(self, features: Features, known: Floats, unknown: Floats) -> None:
+        targets = self._targets(features, known, unknown)
+        self.machine_ = LinearScores.fit(_machine(), features.words, targets)
+        regression = LogisticRegression(C=C)
+        self.regression_ = LinearScores.fit(regression, features.joint, targets)
+
+    def _targets(self, features: Features, known: Floats, unknown: Floats) -> Floats:
+        """Return weights in the classes; the score's guesses where labels are none."""
+        if not unknown.any():
+            return known
+        guessed = np.exp(self.score_.predict_log_proba(features.embedding))
+        return np.asarray(known + unknown[:, None] * guessed)
 
     def _opinions(self, features: Features) -> list[Floats]:
         """Return the log probabilities that are pooled."""
         return [
-            self.words_.log_proba(features.words),
-            self.means_.log_proba(features.means),
+            self.machine_.log_proba(features.words),
+            self.regression_.log_proba(features.joint),
             self.score_.predict_log_proba(features.embedding),
         ]
 
@@ -231,11 +282,10 @@ class HybridClassifier(BaseClassifier):
         return X
 
     def _features(self, documents: EmbeddedDocuments) -> Features:
-        return Features(
-            tfidf(documents.both, self._idf),
-            (documents.means - self._centre) / self._norm,
-            documents.embedding,
-        )
+        words = tfidf(documents.both, self._idf)
+        means = sp.csr_matrix((documents.means - self._centre) / self._norm)
+        joint = sp.hstack([words[:, : documents.counts.shape[1]], means], format="csr")
+        return Features(words, joint, documents.embedding)
 
     def _class_scores(self, X: Any) -> Floats:
         check_is_fitted(self)
@@ -250,7 +300,7 @@ class HybridClassifier(BaseClassifier):
         side of a class says whether it is.
         """
         check_is_fitted(self)
-        scores = self.words_.scores(tfidf(self._check(X).both, self._idf))
+        scores = self.machine_.scores(tfidf(self._check(X).both, self._idf))
         return np.asarray(scores.max(axis=1))
 
     def explain(
@@ -269,16 +319,22 @@ class HybridClassifier(BaseClassifier):
             Names of words and then of pairs; by default their numbers.
         """
         check_is_fitted(self)
-        features = self._features(self._check(X))
-        _, means, score = self._opinions(features)
-        added = self.pool_[1] * means + self.pool_[2] * score
+        features, n_words = self._features(self._check(X)), X.counts.shape[1]
         order = np.argsort(-self._class_scores(X), axis=1, kind="stable")
+        # What each word adds to the scores, and each component of the embedding.
+        machine = self.pool_[0] * self.machine_.coefficients
+        regression = self.pool_[1] * self.regression_.coefficients
+        machine[:n_words] += regression[:n_words]
+        means = features.joint[:, n_words:] @ regression[n_words:]
+        score = self.score_.predict_log_proba(features.embedding)
+        intercepts = self.pool_[0] * self.machine_.intercept
         return [
             explain_document(
                 self,
                 features.words[row],
-                float(self.pool_[0]),
-                added[row],
+                machine,
+                means[row] + self.pool_[2] * score[row],
+                intercepts + self.pool_[1] * self.regression_.intercept,
                 bool(X.n_tokens[row] == 0),
                 (int(order[row, 0]), int(order[row, 1])),
                 words,
@@ -295,10 +351,10 @@ class HybridClassifier(BaseClassifier):
             "centre": self._centre,
             "norm": [self._norm],
             "pool": self.pool_,
-            "words": self.words_.coefficients,
-            "words_intercept": self.words_.intercept,
-            "means": self.means_.coefficients,
-            "means_intercept": self.means_.intercept,
+            "machine": self.machine_.coefficients,
+            "machine_intercept": self.machine_.intercept,
+            "regression": self.regression_.coefficients,
+            "regression_intercept": self.regression_.intercept,
             **{f"score.{k}": v for k, v in self.score_.arrays().items()},
         }
         return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
@@ -309,9 +365,15 @@ class HybridClassifier(BaseClassifier):
         self._points = bool(arrays["points"][0])
         self._centre, self._norm = arrays["centre"], float(arrays["norm"][0])
         self.pool_ = arrays["pool"]
-        self.words_ = LinearScores(arrays["words"], arrays["words_intercept"])
-        self.means_ = LinearScores(arrays["means"], arrays["means_intercept"])
+        self.machine_, self.regression_ = (
+            LinearScores(arrays[name], arrays[f"{name}_intercept"])
+            for name in ("machine", "regression")
+        )
         self.score_ = EvidenceClassifier(device=self.device)
         self.score_.classes_ = np.arange(len(self.classes_))
         self.score_.n_features_in_ = len(self._centre)
         self.score_.set_arrays(under("score.", arrays))
+
+
+def _machine() -> LinearSVC:
+    return LinearSVC(random_state=0)

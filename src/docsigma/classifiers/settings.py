@@ -9,6 +9,9 @@ from __future__ import annotations
 # Documents are held out in so many parts to choose everything that is chosen.
 N_FOLDS = 3
 
+# Inverse l2 weight of the logistic regression, of rows whose squares are 1 to 2.
+C = 3.0
+
 # Steps in which EM estimates the covariance, at the most, and the mean change of a
 # document's probabilities that ends them.
 STEPS = 20
@@ -17,8 +20,8 @@ TOLERANCE = 1e-3
 MOST_UNLABELLED = 4000
 # Words of one document repeat each other, and count for less than they would alone. How
 # much less, while documents without label shape the classes, nobody knows: classes are
-# learned with each of these shares, and their probabilities averaged.
-BELIEFS = (1.0, 0.5, 0.25, 0.125, 0.0625)
+# learned with each of these shares.
+BELIEFS = (1.0, 0.5, 0.25)
 
 # Pairs of words that are counted, at the most, the most frequent ones: each takes 8
 # bytes per class in memory.

@@ -81,6 +81,6 @@ def fit_few_labels(
         random = np.random.default_rng(random_state)
         rest = np.sort(random.choice(rest, 2000, replace=False))
     y = np.array([labels[int(row)] for row in known] + [None] * len(rest), dtype=object)
-    classifier = EvidenceClassifier(random_state=random_state)
+    classifier = EvidenceClassifier()
     classifier.fit(posterior[np.concatenate([known, rest])], y)
     return classifier

@@ -123,7 +123,7 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
             it.
         groups : array-like of shape (n_documents,), optional
             Author, thread or customer of each document: probabilities and prediction
-            sets are then calibrated for new ones. For hybrid and evidence only.
+            sets are then calibrated for new ones. For the hybrid only.
         times : array-like of shape (n_documents,), optional
             Numbers or dates: documents are held out from training on earlier ones. For
             the hybrid only.

@@ -55,8 +55,10 @@ def measured(hits: Any) -> dict[str, Any]:
 def found_by(index: DocumentIndex, texts: list[str], right: Any) -> Any:
     """Return which documents are right, in the order in which the index ranks all."""
     counts = index.count(texts)
+    q = index.embed(counts)
+    classes = index._classes(counts, q, texts)
     results = index.index.search(
-        index.embed(counts), len(index), counts=counts, exact=True
+        q, len(index), counts=counts, classes=classes, exact=True
     )
     return np.stack([own[one.rows] for own, one in zip(right, results, strict=True)])
 

@@ -156,3 +156,16 @@ def test_a_classifier_of_another_model_is_refused(folders, tmp_path, capsys):
     )
     assert "of another model" in error
     assert not out.exists()
+
+
+def test_a_query_of_a_known_class_finds_that_class_surest_first(model):
+    counts = model.vocabulary_.count(TEXTS).counts
+    labels = [None if i % 12 == 3 else label for i, label in enumerate(LABELS)]
+    known = CountsClassifier(model, "hybrid", missing_label=None).fit(counts, labels)
+    index = DocumentIndex(known)
+    index.add(TEXTS, labels=labels)
+    (matches,) = index.search(["rain and storm"], n=24)
+    assert {match.label for match in matches} == {"weather"}
+    chances = [match.probability for match in matches]
+    assert chances == sorted(chances, reverse=True)
+    assert chances[0] > 0.5

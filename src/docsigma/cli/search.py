@@ -56,10 +56,11 @@ def search(
 
     _common.check_positive("--n", n)
     found = DocumentIndex.load(index)
-    counts = found.count([_text(query)])
+    texts = [_text(query)]
+    counts = found.count(texts)
     filters: Any = {"labels": label, "max_total_variance": max_variance}
     (matches,) = found.search_posterior(
-        counts, found.embed(counts), n, **filters, exact=exact
+        counts, found.embed(counts), n, texts, **filters, exact=exact
     )
     n_tokens = int(counts.sum())
     if as_json:

@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.special import expit
 
 from docsigma._files import read_json_object
 from docsigma.classifiers import EvidenceClassifier
 from docsigma.classifiers.counts_classifier import CountsClassifier
+from docsigma.classifiers.documents import EmbeddedDocuments
 from docsigma.exceptions import InputError
 from docsigma.models import load_model
 from docsigma.models.components import known_words
@@ -136,8 +139,16 @@ class DocumentIndex:
         excerpt: int = 120,
     ) -> None:
         """Add documents that are already counted, as :meth:`add` does."""
-        before = len(self.index)
-        self.index.add(self.embed(counts), ids, labels, counts)
+        before, q = len(self.index), self.embed(counts)
+        classes = self._classes(counts, q, texts)
+        if classes is not None:
+            # A label is certain; a document without one may be of no class.
+            classes *= expit(self.index.familiarity(q))[:, None]
+            places = {str(label): at for at, label in enumerate(self.embedder.classes_)}
+            for row, label in enumerate(labels or []):
+                if label is not None:
+                    classes[row] = np.arange(len(places)) == places.get(str(label), -1)
+        self.index.add(q, ids, labels, counts, classes)
         if texts is not None and excerpt > 0:
             names = self.index.ids[before:]
             begins = (beginning(text, excerpt) for text in texts)
@@ -157,14 +168,26 @@ class DocumentIndex:
         `filters` are those of :meth:`GaussianIndex.search`. A text without a known word
         has no matches.
         """
-        counts = self.count(texts)
-        return self.search_posterior(counts, self.embed(counts), n, **filters)
+        given = as_texts(texts)
+        counts = self.count(given)
+        return self.search_posterior(counts, self.embed(counts), n, given, **filters)
 
     def search_posterior(
-        self, counts: Any, posterior: GaussianPosterior, n: int = 10, **filters: Any
+        self,
+        counts: Any,
+        posterior: GaussianPosterior,
+        n: int = 10,
+        texts: Sequence[str] | None = None,
+        **filters: Any,
     ) -> list[list[Match]]:
-        """Return matches of texts that are already counted and embedded."""
-        found = self.index.search(posterior, n, counts=counts, **filters)
+        """Return matches of texts that are already counted and embedded.
+
+        With the `texts` themselves, a classifier sees their pairs of words too.
+        """
+        classes = self._classes(counts, posterior, texts)
+        found = self.index.search(
+            posterior, n, counts=counts, classes=classes, **filters
+        )
         known = posterior.require_tokens() > 0
         matches: list[list[Match]] = [[] for _ in found]
         for row in np.flatnonzero(known).tolist():
@@ -177,6 +200,19 @@ class DocumentIndex:
             columns = (one.ids, one.labels, scores, probabilities, words, excerpts)
             matches[row] = [Match(*values) for values in zip(*columns, strict=True)]
         return matches
+
+    def _classes(
+        self, counts: Any, q: GaussianPosterior, texts: Sequence[str] | None
+    ) -> Any:
+        """Return probabilities of the classifier's classes, if they are ranked by."""
+        known = self.embedder
+        if not isinstance(known, CountsClassifier) or self.index.metric != "joint":
+            return None
+        n_words = counts.shape[1]
+        pairs = known.with_pairs(counts, texts)[:, n_words:]
+        if not pairs.shape[1]:
+            pairs = csr_matrix((len(q), known.n_features_in_ - n_words))
+        return known.predict_proba(EmbeddedDocuments(counts, q, pairs))
 
     def _words(self, query: Any, rows: Any) -> list[list[tuple[str, float]]]:
         """Return the words that the query shares with each document."""

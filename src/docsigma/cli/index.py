@@ -63,7 +63,10 @@ def index(
     if calibration is not None and classifier is None:
         raise InputError("--calibration is for probabilities, which need --classifier")
     built = empty_index(model, classifier, metric)
-    _add(built, reader.count(docs, built.model), excerpt)
+    source = reader.count(docs, built.model)
+    _add(built, source, excerpt)
+    if source.texts is not None:
+        built.learn_typical(source.texts(slice(None)))
     found = built.index
     if classifier is not None and calibration is not None:
         source = reader.count(calibration, built.model)

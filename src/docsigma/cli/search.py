@@ -23,6 +23,8 @@ SCORES = {
     "wasserstein2": "distance",
     "kl": "divergence",
 }
+# A query with this p-value or less is said to be like nothing in the index.
+UNLIKE = 0.05
 # Suffixes of text files.
 TEXT_FILES = (".txt", ".md", ".json", ".jsonl", ".csv", ".html", ".xml", ".eml")
 
@@ -62,11 +64,18 @@ def search(
     (matches,) = found.search_posterior(
         counts, found.embed(counts), n, texts, **filters, exact=exact
     )
-    n_tokens = int(counts.sum())
+    n_tokens, p_value = int(counts.sum()), None
+    if found.has_p_values:
+        p_value = float(found.p_values(texts)[0])
     if as_json:
         rows = [asdict(match) for match in matches]
         _common.print_json(
-            {"n_tokens": n_tokens, "metric": found.index.metric, "matches": rows}
+            {
+                "n_tokens": n_tokens,
+                "metric": found.index.metric,
+                "p_value": p_value,
+                "matches": rows,
+            }
         )
     elif not n_tokens:
         _common.show("no word of the query is known to the model: nothing is found")
@@ -75,6 +84,11 @@ def search(
     else:
         known = "1 known word" if n_tokens == 1 else f"{n_tokens} known words"
         _show(found, matches, f"{known} in {index}")
+        if p_value is not None and p_value <= UNLIKE:
+            _common.show(
+                f"The query is like nothing in {index}: of documents as long, "
+                f"{100 * p_value:.0f} % share so little with another one"
+            )
 
 
 def _text(query: str) -> str:

@@ -40,6 +40,7 @@ class SharedWords:
         rarity = np.log1p((n_documents - having + 0.5) / (having + 0.5))
         data = counts.data.astype(np.float64)
         each = np.repeat(np.arange(n_documents), np.diff(counts.indptr))
+        self._rarity, self._unknown = rarity, float(np.log1p(2 * n_documents + 1))
         length = np.bincount(each, data, n_documents)
         self._squares = np.bincount(each, data * data, n_documents)
         relative = 1 - LENGTH + LENGTH * length / max(length.mean(), 1.0)
@@ -61,6 +62,19 @@ class SharedWords:
         # By Cauchy and Schwarz their product is as large only if they are equal.
         equal[rows] = (self._counts[rows] @ query.T).toarray().ravel() == square
         return Query(scores, np.asarray(equal))
+
+    def best_match(
+        self, query: sp.csr_matrix, n_unknown: float, without: int | None = None
+    ) -> float:
+        """Return how much of a query the best document has, by the rarity of words.
+
+        `n_unknown` words of the query are in no document, and one row may be left out.
+        """
+        scores = self._by_word[:, query.indices] @ query.data
+        if without is not None:
+            scores[without] = 0
+        whole = self._rarity[query.indices] @ query.data + n_unknown * self._unknown
+        return float(scores.max(initial=0.0) / max(whole, 1e-12))
 
     def by_word(self, query: sp.csr_matrix, rows: NDArray[np.intp]) -> Floats:
         """Return what each word of the query adds to the scores of some documents."""

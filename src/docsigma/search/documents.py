@@ -23,9 +23,11 @@ from docsigma.models.components import known_words
 from docsigma.search._files import read_index, write_index
 from docsigma.search._generations import current_generation, new_generation
 from docsigma.search.index import GaussianIndex
+from docsigma.search.typical import TypicalMatches
 from docsigma.text import as_texts, beginning
 
 if TYPE_CHECKING:
+    from docsigma._array_checks import Floats
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
@@ -97,6 +99,7 @@ class DocumentIndex:
             index = GaussianIndex(evidence_of(embedder), metric=metric)
         self.index = index
         self._excerpts: dict[str, str] = {}
+        self._typical: TypicalMatches | None = None
 
     def __len__(self) -> int:
         return len(self.index)
@@ -201,6 +204,50 @@ class DocumentIndex:
             matches[row] = [Match(*values) for values in zip(*columns, strict=True)]
         return matches
 
+    def learn_typical(self, texts: Sequence[str]) -> Self:
+        """Learn how well the documents match each other, for :meth:`p_values`.
+
+        `texts` are those of all documents, in their order.
+        """
+        if len(texts) != len(self):
+            raise InputError(
+                f"there are {len(texts)} `texts` but {len(self)} documents"
+            )
+        self._typical = TypicalMatches.of(texts, self._matches)
+        return self
+
+    @property
+    def has_p_values(self) -> bool:
+        """Whether :meth:`learn_typical` was called."""
+        return self._typical is not None
+
+    def p_values(self, texts: Iterable[object]) -> Floats:
+        """Return the p-value of each text being like some document of the index.
+
+        The words that the best document shares with it, weighted by their rarity, are
+        compared with those that documents share with each other; words that the model
+        does not know are shared by none.
+        """
+        if self._typical is None:
+            raise InputError("p-values need `learn_typical` first")
+        given = as_texts(texts)
+        pairs = zip(self._matches(given).tolist(), given, strict=True)
+        p_value = self._typical.p_value
+        return np.array([p_value(match, len(text.split())) for match, text in pairs])
+
+    def _matches(
+        self, texts: Sequence[str], without: Sequence[int] | None = None
+    ) -> Floats:
+        """Return how much of each text the best document has, but for one row."""
+        counted = known_words(self.model).count(texts)
+        shared, found = self.index._shared(), np.zeros(len(texts))
+        if shared is None:
+            return found
+        for at, unknown in enumerate(counted.n_unknown.tolist()):
+            own = None if without is None else without[at]
+            found[at] = shared.best_match(counted.counts[at], unknown, own)
+        return found
+
     def _classes(
         self, counts: Any, q: GaussianPosterior, texts: Sequence[str] | None
     ) -> Any:
@@ -239,6 +286,8 @@ class DocumentIndex:
             self.embedder.save(files / "model")
             classified = isinstance(self.embedder, CountsClassifier)
             config["embedder"] = "classifier" if classified else "model"
+            if self._typical is not None:
+                config["typical"] = self._typical.as_json()
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
@@ -250,6 +299,8 @@ class DocumentIndex:
             raise InputError(f"the index in {folder} has no model to embed texts")
         embedder = loaders[kind](files / "model")
         found = cls(embedder, read_index(GaussianIndex, files, config))
+        if "typical" in config:
+            found._typical = TypicalMatches.of_json(config["typical"])
         path = Path(files) / EXCERPTS
         found._excerpts = read_json_object(path, f"the index has no {EXCERPTS}")
         return found

@@ -112,7 +112,7 @@ def _text(query: str) -> str:
 
 def _show(found: DocumentIndex, matches: list[Match], title: str) -> None:
     what = SCORES[found.index.metric]
-    known = [] if found.index.calibration is None else [">same topic"]
+    known = [] if matches[0].probability is None else [">same topic"]
     labelled = any(match.label is not None for match in matches)
     label = ["label"] if labelled else []
     table = _common.table(

@@ -46,7 +46,12 @@ class KnownClasses:
         return np.asarray(self._classes @ proba, dtype=np.float64)
 
     def same_topic(
-        self, proba: Floats, familiarity: float, rows: NDArray[np.intp], ratios: Floats
+        self,
+        proba: Floats,
+        familiarity: float,
+        rows: NDArray[np.intp],
+        ratios: Floats,
+        chances: Floats | None = None,
     ) -> Floats:
         """Return the probabilities that a query and some documents are of one topic.
 
@@ -59,7 +64,11 @@ class KnownClasses:
         rows, ratios : ndarray of shape (n_rows,)
             Documents, and their log ratios of one topic to two: all, or at least those
             with the largest ones.
+        chances : ndarray of shape (n_rows,), default=None
+            Probabilities of one topic by the ratios alone, where they were learned.
         """
+        if chances is None:
+            chances = expit(self._prior + ratios)
         n, new, share = len(self._new), self._new[rows], float(self._new.mean())
         top = float(ratios.max(initial=0.0))
         scale = max(top, familiarity)
@@ -71,4 +80,4 @@ class KnownClasses:
         total = known + other
         is_new = float(other / total) if total else share
         alike = (1 - is_new) * self.alike(proba)[rows]
-        return np.asarray(alike + is_new * new * expit(self._prior + ratios))
+        return np.asarray(alike + is_new * new * chances)

@@ -388,26 +388,25 @@ class GaussianIndex:
                 )
                 cost[start : start + BLOCK] = self._measure.costs(query, documents)
         ratios, probabilities = -cost, None
+        if self.calibration is not None:
+            probabilities = self.calibration.predict(ratios)
         if one.scores is not None:
             cost -= one.scores[rows]
         order: list[NDArray[Any]] = [cost]
         if one.classes is not None:
-            topics, familiarity = self._known_classes(), one.familiarity
-            same = topics.same_topic(one.classes, familiarity, rows, ratios)
-            order.append(-same)
+            probabilities = self._known_classes().same_topic(
+                one.classes, one.familiarity, rows, ratios, probabilities
+            )
+            order.append(-probabilities)
         if one.equal is not None:
             order.append(~one.equal[rows])
         best = np.lexsort(order)[:n]
         chosen = rows[best]
-        if one.classes is not None:
-            probabilities = same[best]
-        elif self.calibration is not None:
-            probabilities = self.calibration.predict(ratios[best])
         return SearchResult(
             [self.ids[row] for row in chosen],
             [self.labels[row] for row in chosen],
             self._measure.sign * cost[best],
-            probabilities,
+            None if probabilities is None else probabilities[best],
             chosen,
         )
 

@@ -13,6 +13,9 @@ of variance within topics, was chosen on training texts of 20 Newsgroups and doc
 With `--labels` a classifier learns half of the classes from the training texts, and
 queries are counted by whether their class was learned or held out; the index is
 compared with the sum over classes of the products of predicted probabilities.
+
+With `--unlike` it is how often a query is said to be like nothing in the index, at a
+p-value of 0.05: test texts of the corpus, and the first ten words of those of another.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.metrics import roc_auc_score
 
 from _corpora import CORPORA, load
 from _versions import changed_commit
@@ -55,8 +59,10 @@ def measured(hits: Any) -> dict[str, Any]:
 def found_by(index: DocumentIndex, texts: list[str], right: Any) -> Any:
     """Return which documents are right, in the order in which the index ranks all."""
     counts = index.count(texts)
+    q = index.embed(counts)
+    classes = index._classes(counts, q, texts)
     results = index.index.search(
-        index.embed(counts), len(index), counts=counts, exact=True
+        q, len(index), counts=counts, classes=classes, exact=True
     )
     return np.stack([own[one.rows] for own, one in zip(right, results, strict=True)])
 
@@ -187,6 +193,33 @@ def measure_labels(name: str, folder: Path, n_queries: int) -> dict[str, Any]:
     return report
 
 
+def measure_unlike(name: str, folder: Path, n_queries: int) -> dict[str, Any]:
+    """Search an index for texts of its corpus, and of another."""
+    corpus = load(name)
+    other = SEARCHED[SEARCHED.index(name) - 1]
+    index = DocumentIndex(embedder_of(corpus, folder).model_)
+    index.add(corpus.texts)
+    index.learn_typical(corpus.texts)
+    random = np.random.default_rng(0)
+
+    def p_values(texts: list[str]) -> Any:
+        rows = random.permutation(len(texts))[:n_queries]
+        return index.p_values([texts[row] for row in rows])
+
+    strange = p_values(load(other).test(10))
+    report: dict[str, Any] = {"other": Path(other).name}
+    report["told_of_other"] = round(float((strange <= 0.05).mean()), 3)
+    for size in (0, 10):
+        own = p_values(corpus.test(size))
+        truth = np.repeat([1, 0], [len(own), len(strange)])
+        area = roc_auc_score(truth, np.concatenate([own, strange]))
+        report["whole" if not size else "ten_words"] = {
+            "told": round(float((own <= 0.05).mean()), 3),
+            "area_under_curve": round(float(area), 3),
+        }
+    return report
+
+
 def embedder_of(corpus: Any, folder: Path) -> DocumentEmbedder:
     """Return an embedder with default settings, fitted if it is not in the folder."""
     path = folder / f"{Path(corpus.name).name}-0"
@@ -202,15 +235,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpora", nargs="*", default=SEARCHED)
     parser.add_argument("--labels", action="store_true")
+    parser.add_argument("--unlike", action="store_true")
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--embedders", type=Path, default=ROOT / "benchmarks/.cache")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    name = "search-labels.json" if given.labels else "search.json"
+    name, work = "search.json", measure
+    if given.labels:
+        name, work = "search-labels.json", measure_labels
+    if given.unlike:
+        name, work = "search-unlike.json", measure_unlike
     out = given.out or ROOT / "benchmarks/results" / name
     report = describe_run(torch.get_num_threads()) | changed_commit(ROOT)
     report["corpora"] = {}
-    work = measure_labels if given.labels else measure
     for corpus in given.corpora:
         found = work(corpus, given.embedders, given.queries)
         print(corpus, found, flush=True)

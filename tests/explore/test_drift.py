@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.stats import fisher_exact
 
 from docsigma import GaussianPosterior, GaussianPrior
 from docsigma.exceptions import InputError
@@ -10,6 +11,7 @@ from docsigma.explore.drift import (
     compare_batches,
     equal_lengths,
     estimate_shares,
+    fisher_p_values,
 )
 
 PRIOR = GaussianPrior.isotropic(0.1, 4)
@@ -49,6 +51,42 @@ def test_two_halves_of_one_batch_rarely_alarm(corpus):
         alarms += any(topic.grew is not None for topic in found.topics)
     # At a rate of 0.05, 6 or more of 20 have a chance of 3e-4.
     assert alarms < 6
+
+
+def test_a_few_documents_of_a_new_kind_are_a_finer_topic_that_grew(corpus):
+    model, _ = corpus
+    old, new = batch([0.25] * 4, 600, 1), batch([0.25] * 4, 570, 2)
+    few = GaussianPosterior(
+        np.full((30, 4), [1.5, 1.5, 0, 0]), np.full((30, 4), 0.02), prior=PRIOR
+    )
+    found = compare_batches(
+        model, old, GaussianPosterior.concatenate([new, few]), n_topics=2
+    )
+    grown = [topic for topic in found.topics if topic.grew]
+    assert any(set(topic.typical) & set(range(570, 600)) for topic in grown)
+    assert len(found.topics) >= 3
+
+
+def test_words_of_a_few_new_documents_are_found_and_of_the_others_none(corpus):
+    model, texts = corpus
+    counts = model.vocabulary_.count(texts).counts
+    old, new = counts[::2].copy(), counts[1::2].tolil()
+    absent = int(np.argmin(np.asarray((old > 0).sum(axis=0)).ravel()))
+    new[:30, absent] = 1
+    new = new.tocsr()
+    posteriors = (model.posterior(batch) for batch in (old, new))
+    found = compare_batches(model, *posteriors, counts=sp.vstack([old, new]))
+    assert model.vocabulary_.words[absent] == found.words[0].word
+    assert found.words[0].new > found.words[0].old
+    # Benjamini and Hochberg's rate, and more words than the planted one are chance.
+    assert len(found.words) <= 2
+
+
+def test_fisher_p_values_are_those_of_scipy_s_sides():
+    table = [[28, 2], [970, 998]]
+    sides = [fisher_exact(table, side).pvalue for side in ("less", "greater")]
+    found = fisher_p_values(np.array([2]), np.array([30]), 1000, 1998)
+    assert found[0] == pytest.approx(2 * min(sides))
 
 
 def test_documents_are_cut_to_the_lengths_of_the_other_batch():

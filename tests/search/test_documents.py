@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from docsigma import DocumentEmbedder, DocumentIndex, GaussianIndex, InputError
@@ -156,3 +157,36 @@ def test_a_classifier_of_another_model_is_refused(folders, tmp_path, capsys):
     )
     assert "of another model" in error
     assert not out.exists()
+
+
+def test_a_query_of_a_known_class_finds_that_class_surest_first(model):
+    counts = model.vocabulary_.count(TEXTS).counts
+    labels = [None if i % 12 == 3 else label for i, label in enumerate(LABELS)]
+    known = CountsClassifier(model, "hybrid", missing_label=None).fit(counts, labels)
+    index = DocumentIndex(known)
+    index.add(TEXTS, labels=labels)
+    (matches,) = index.search(["rain and storm"], n=24)
+    assert {match.label for match in matches} == {"weather"}
+    chances = [match.probability for match in matches]
+    assert chances == sorted(chances, reverse=True)
+    assert chances[0] > 0.5
+
+
+def test_a_text_like_nothing_in_the_index_has_a_small_p_value(model, tmp_path):
+    random = np.random.default_rng(0)
+    words = [text.split() for text in WEATHER + FOOD]
+    texts = [" ".join(random.permutation(words[i % 6])) for i in range(240)]
+    index = DocumentIndex(model)
+    index.add(texts)
+    with pytest.raises(InputError, match="p-values need `learn_typical`"):
+        index.p_values(texts)
+    with pytest.raises(InputError, match="there are 1 `texts` but 240 documents"):
+        index.learn_typical(texts[:1])
+    index.learn_typical(texts).save(tmp_path / "index")
+    loaded = DocumentIndex.load(tmp_path / "index")
+    strange = ["piano of an unknown composer", "", "sun drum violin opera"]
+    found = loaded.p_values(strange)
+    assert (found <= 0.05).tolist() == [True, False, True]
+    # Every word is in other documents of the same kind.
+    assert (loaded.p_values(texts[:20]) > 0.05).all()
+    np.testing.assert_array_equal(found, index.p_values(strange))

@@ -33,8 +33,9 @@ def drift(
     """Compare two batches: which topics grew, and which documents fit no topic.
 
     Intervals of 90 per cent cover the uncertainty of each embedding and of the sample
-    of documents. Of the topics said to have grown or shrunk, 5 per cent are expected to
-    be chance (Benjamini-Hochberg). Unexplained are documents further from every topic
+    of documents. Of the topics said to have grown or shrunk, and of the words, 5 per
+    cent are expected to be chance (Benjamini-Hochberg). Finer topics than asked for are
+    listed if they changed. Unexplained are documents further from every topic
     of OLD than all but 2 per cent of OLD.
 
     Example: docsigma drift model january.csv february.csv
@@ -70,6 +71,10 @@ def drift(
         change, sign = _interval(topic.change, "+"), signs[topic.grew]
         lines.add_row(", ".join(topic.words), *shares, change, sign)
     _common.show(lines)
+    for grew, what in ((True, "more"), (False, "fewer")):
+        changed = [w.word for w in found.words if (w.new > w.old) == grew]
+        if changed:
+            _common.show(f"Words of {what} documents: {', '.join(changed[:10])}")
     shares = [_interval(x) for x in (found.unexplained_old, found.unexplained_new)]
     _common.show(f"Nothing explains: {shares[0]} % of old, {shares[1]} % of new")
     if found.unexplained_rows:

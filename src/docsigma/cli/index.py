@@ -25,8 +25,8 @@ def index(
     classifier: Annotated[
         Path | None,
         option(
-            "Classifier of the same model (hybrid or evidence), which has learned how "
-            "far apart documents of one class lie.",
+            "Classifier of the same model (hybrid or evidence): its classes are "
+            "topics, beside new ones.",
             "none",
         ),
     ] = None,
@@ -52,8 +52,8 @@ def index(
     """Embed documents and write an index of them, for `search` and `serve`.
 
     The folder also holds the model, and the beginnings of the texts: keep it as safe as
-    them, or leave them out with --excerpt 0. With a classifier and labelled documents,
-    results have the probability that they are of the query's class.
+    them, or leave them out with --excerpt 0. With a classifier, results are ranked by
+    the probability that they are of the query's topic, one of its classes or another.
 
     Example: docsigma index model tickets.csv --out tickets-index
     """
@@ -63,7 +63,10 @@ def index(
     if calibration is not None and classifier is None:
         raise InputError("--calibration is for probabilities, which need --classifier")
     built = empty_index(model, classifier, metric)
-    _add(built, reader.count(docs, built.model), excerpt)
+    source = reader.count(docs, built.model)
+    _add(built, source, excerpt)
+    if source.texts is not None:
+        built.learn_typical(source.texts(slice(None)))
     found = built.index
     if classifier is not None and calibration is not None:
         source = reader.count(calibration, built.model)
@@ -79,7 +82,7 @@ def index(
         "n_documents": len(found),
         "metric": found.metric,
         "approximate": found._neighbours is not None,
-        "probabilities": found.calibration is not None,
+        "probabilities": found.calibration is not None or found._has_classes,
     }
     shown: dict[str, Any] = {
         "documents": len(found),

@@ -23,6 +23,8 @@ SCORES = {
     "wasserstein2": "distance",
     "kl": "divergence",
 }
+# A query with this p-value or less is said to be like nothing in the index.
+UNLIKE = 0.05
 # Suffixes of text files.
 TEXT_FILES = (".txt", ".md", ".json", ".jsonl", ".csv", ".html", ".xml", ".eml")
 
@@ -56,16 +58,24 @@ def search(
 
     _common.check_positive("--n", n)
     found = DocumentIndex.load(index)
-    counts = found.count([_text(query)])
+    texts = [_text(query)]
+    counts = found.count(texts)
     filters: Any = {"labels": label, "max_total_variance": max_variance}
     (matches,) = found.search_posterior(
-        counts, found.embed(counts), n, **filters, exact=exact
+        counts, found.embed(counts), n, texts, **filters, exact=exact
     )
-    n_tokens = int(counts.sum())
+    n_tokens, p_value = int(counts.sum()), None
+    if found.has_p_values:
+        p_value = float(found.p_values(texts)[0])
     if as_json:
         rows = [asdict(match) for match in matches]
         _common.print_json(
-            {"n_tokens": n_tokens, "metric": found.index.metric, "matches": rows}
+            {
+                "n_tokens": n_tokens,
+                "metric": found.index.metric,
+                "p_value": p_value,
+                "matches": rows,
+            }
         )
     elif not n_tokens:
         _common.show("no word of the query is known to the model: nothing is found")
@@ -74,6 +84,11 @@ def search(
     else:
         known = "1 known word" if n_tokens == 1 else f"{n_tokens} known words"
         _show(found, matches, f"{known} in {index}")
+        if p_value is not None and p_value <= UNLIKE:
+            _common.show(
+                f"The query is like nothing in {index}: of documents as long, "
+                f"{100 * p_value:.0f} % share so little with another one"
+            )
 
 
 def _text(query: str) -> str:
@@ -97,7 +112,7 @@ def _text(query: str) -> str:
 
 def _show(found: DocumentIndex, matches: list[Match], title: str) -> None:
     what = SCORES[found.index.metric]
-    known = [] if found.index.calibration is None else [">same topic"]
+    known = [] if matches[0].probability is None else [">same topic"]
     labelled = any(match.label is not None for match in matches)
     label = ["label"] if labelled else []
     table = _common.table(

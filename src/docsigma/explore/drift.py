@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.stats import false_discovery_control, norm
+from scipy.stats import false_discovery_control, hypergeom, norm
 
 from docsigma._array_checks import Floats
 from docsigma.exceptions import InputError
 from docsigma.groups.gaussians import Groups
+from docsigma.models.components import known_words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
@@ -73,13 +76,29 @@ class TopicShift:
 
 
 @dataclass(frozen=True)
+class WordShift:
+    """A word that another share of the documents has: old and new share, and p-value.
+
+    The p-value is Fisher's; words are told by those of all words (Benjamini-Hochberg).
+    """
+
+    word: str
+    old: float
+    new: float
+    p_value: float
+
+
+@dataclass(frozen=True)
 class Drift:
     """Differences between a new batch and an old one.
 
     Attributes
     ----------
     topics : list of TopicShift
-        Topics of both batches, the greatest change first.
+        Topics of both batches, the greatest change first: as many as were asked for,
+        and of finer ones those that changed.
+    words : list of WordShift
+        Words that changed, the surest first; none without counts.
     unexplained_old, unexplained_new : Interval
         Shares of documents further from the topics of one half of the old batch than 98
         per cent of the other half.
@@ -88,6 +107,7 @@ class Drift:
     """
 
     topics: list[TopicShift]
+    words: list[WordShift]
     unexplained_old: Interval
     unexplained_new: Interval
     unexplained_rows: list[int]
@@ -105,7 +125,9 @@ def compare_batches(
 ) -> Drift:
     """Compare the topics of two batches of documents.
 
-    The batches are embedded by `model`. Shares are those that make the documents
+    The batches are embedded by `model`. `n_topics` topics are compared, and as many
+    finer ones as the root of the number of documents: a new subject in a few documents
+    is a topic of its own only among those. Shares are those that make the documents
     likeliest, so that short documents, which fit several topics, are not counted as if
     they were divided among these. Their errors cover the uncertainty of embeddings and
     that of the sample of documents. With `counts`, those of the old documents and then
@@ -119,21 +141,49 @@ def compare_batches(
             raise InputError(
                 f"the {name} batch has {len(batch)} documents: at least 4 are needed"
             )
-    random = np.random.default_rng(random_state)
+    random, words = np.random.default_rng(random_state), list[WordShift]()
     if counts is not None:
         counts = sp.csr_matrix(counts)
         cut = equal_lengths(counts[: len(old)], counts[len(old) :], random)
         old, new = (model.posterior(batch) for batch in cut)
+        words = _changed_words(known_words(model).words, *cut)
     together = type(old).concatenate([old, new])
-    groups = Groups.fit(model, together, min(n_topics, len(together)), n_words, counts)
-    likelihoods = groups.likelihoods(together)
+    numbers = min(n_topics, len(together)), max(n_topics, int(len(together) ** 0.5))
+    coarse, fine = (
+        Groups.fit(model, together, min(number, len(together)), n_words, counts)
+        for number in numbers
+    )
+    listed = _compare(coarse, old, new) + _compare(fine, old, new)
+    changed = false_discovery_control([topic.p_value for topic in listed]) <= LEVEL
+    topics = [
+        replace(topic, grew=topic.change.value > 0 if moved else None)
+        for place, (topic, moved) in enumerate(zip(listed, changed, strict=True))
+        if moved or place < len(coarse)
+    ]
+    topics.sort(key=lambda topic: -abs(topic.change.value))
+    return Drift(topics, words, *_unexplained(model, old, new, n_topics, random))
+
+
+def _compare(
+    groups: Groups, old: GaussianPosterior, new: GaussianPosterior
+) -> list[TopicShift]:
+    """Return the shares of groups in both batches, before any is said to have changed.
+
+    A p-value is the larger of two: of the change and its error, which know how unsure
+    documents are, and Fisher's of the numbers of documents whose likeliest group it is,
+    which is exact for small groups.
+    """
+    both = type(old).concatenate([old, new])
+    likelihoods = groups.likelihoods(both)
     parts = likelihoods[: len(old)], likelihoods[len(old) :]
     shares, errors = zip(*map(estimate_shares, parts), strict=True)
     change, error = shares[1] - shares[0], np.hypot(*errors)
-    p_values = 2 * norm.sf(np.abs(change) / error)
-    changed = false_discovery_control(p_values) <= LEVEL
     of = groups.of[len(old) :]
     places = np.unique(groups.of, return_inverse=True)[1][len(old) :]
+    sizes = np.array([group.size for group in groups.found])
+    inside = np.bincount(places, minlength=len(sizes))
+    exact = fisher_p_values(inside, sizes, len(new), len(both))
+    p_values = np.maximum(exact, 2 * norm.sf(np.abs(change) / error))
     away = np.square(new.mean - groups.centres[places]).sum(axis=1)
     order = np.argsort(away + new.total_variance, kind="stable")
     topics = []
@@ -144,11 +194,40 @@ def compare_batches(
             for share, wide in zip(shares, errors, strict=True)
         )
         moved = Interval.normal(change[place], error[place], -1.0, 1.0)
-        grew = bool(change[place] > 0) if changed[place] else None
         p = float(p_values[place])
-        topics.append(TopicShift(group.words, before, after, moved, p, grew, typical))
-    topics.sort(key=lambda topic: -abs(topic.change.value))
-    return Drift(topics, *_unexplained(model, old, new, n_topics, random))
+        topics.append(TopicShift(group.words, before, after, moved, p, None, typical))
+    return topics
+
+
+def fisher_p_values(inside: Any, sizes: Any, n_new: int, n: int) -> Floats:
+    """Return p-values of finding `inside` of `sizes` documents among `n_new` of `n`.
+
+    Twice that of the nearer side.
+    """
+    drawn = hypergeom(n, sizes, n_new)
+    nearer = np.minimum(drawn.cdf(inside), drawn.sf(inside - 1))
+    return np.asarray(np.minimum(2 * nearer, 1.0))
+
+
+def _changed_words(
+    words: Sequence[str], old: sp.csr_matrix, new: sp.csr_matrix
+) -> list[WordShift]:
+    """Return words that another share of the new documents has, by all their p-values.
+
+    Documents of one distribution of lengths are compared.
+    """
+    before, after = (np.bincount(m.indices, minlength=m.shape[1]) for m in (old, new))
+    used = np.flatnonzero(before + after)
+    if not len(used):
+        return []
+    n_old, n_new = old.shape[0], new.shape[0]
+    before, after = before[used], after[used]
+    p_values = fisher_p_values(after, before + after, n_new, n_old + n_new)
+    changed = np.flatnonzero(false_discovery_control(p_values) <= LEVEL)
+    order = changed[np.argsort(p_values[changed], kind="stable")]
+    columns = (used, before / n_old, after / n_new, p_values)
+    rows = zip(*(column[order].tolist() for column in columns), strict=True)
+    return [WordShift(words[word], *numbers) for word, *numbers in rows]
 
 
 def equal_lengths(

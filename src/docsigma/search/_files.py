@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from docsigma.search.index import GaussianIndex
 
 Index = TypeVar("Index", bound="GaussianIndex")
+ARRAYS = {"keys", "mean", "variance", "n_tokens", "classes"}
 CSR = ("data", "indices", "indptr")
 DOCUMENTS, TENSORS, GRAPH = "documents.json", "settings.safetensors", "graph.usearch"
 
@@ -74,7 +75,7 @@ def read_index(cls: type[Index], files: Path, config: dict[str, Any]) -> Index:
             n_candidates=about["n_candidates"],
         )
         n_documents, graph = about["n_documents"], about["graph"]
-        if not set(about["arrays"]) <= {"keys", "mean", "variance", "n_tokens"}:
+        if not set(about["arrays"]) <= ARRAYS:
             raise KeyError(about["arrays"])
         index._arrays = {name: _map(files, name) for name in about["arrays"]}
         if (n_words := about["n_words"]) is not None:

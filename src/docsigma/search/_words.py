@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import scipy.sparse as sp
 
 from docsigma._array_checks import Floats
 from docsigma.exceptions import InputError
+from docsigma.search._queries import Query
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,14 +18,6 @@ if TYPE_CHECKING:
 REPETITIONS = 1.5
 # ... and how much a document longer than the mean must repeat a word for one weight.
 LENGTH = 0.75
-
-
-@dataclass(frozen=True)
-class QueryWords:
-    """What the words of a query say of every document: scores, and which are equal."""
-
-    scores: Floats | None = None
-    equal: NDArray[np.bool_] | None = None
 
 
 class SharedWords:
@@ -48,6 +40,7 @@ class SharedWords:
         rarity = np.log1p((n_documents - having + 0.5) / (having + 0.5))
         data = counts.data.astype(np.float64)
         each = np.repeat(np.arange(n_documents), np.diff(counts.indptr))
+        self._rarity, self._unknown = rarity, float(np.log1p(2 * n_documents + 1))
         length = np.bincount(each, data, n_documents)
         self._squares = np.bincount(each, data * data, n_documents)
         relative = 1 - LENGTH + LENGTH * length / max(length.mean(), 1.0)
@@ -57,7 +50,7 @@ class SharedWords:
         self._counts = counts
         self._by_word = sp.csr_matrix(parts, shape=counts.shape).tocsc()
 
-    def of_query(self, query: sp.csr_matrix, scored: bool) -> QueryWords:
+    def of_query(self, query: sp.csr_matrix, scored: bool) -> Query:
         """Return which documents equal a query and, if `scored`, all scores."""
         scores = None
         if scored:
@@ -68,7 +61,20 @@ class SharedWords:
         rows = np.flatnonzero(equal)
         # By Cauchy and Schwarz their product is as large only if they are equal.
         equal[rows] = (self._counts[rows] @ query.T).toarray().ravel() == square
-        return QueryWords(scores, np.asarray(equal))
+        return Query(scores, np.asarray(equal))
+
+    def best_match(
+        self, query: sp.csr_matrix, n_unknown: float, without: int | None = None
+    ) -> float:
+        """Return how much of a query the best document has, by the rarity of words.
+
+        `n_unknown` words of the query are in no document, and one row may be left out.
+        """
+        scores = self._by_word[:, query.indices] @ query.data
+        if without is not None:
+            scores[without] = 0
+        whole = self._rarity[query.indices] @ query.data + n_unknown * self._unknown
+        return float(scores.max(initial=0.0) / max(whole, 1e-12))
 
     def by_word(self, query: sp.csr_matrix, rows: NDArray[np.intp]) -> Floats:
         """Return what each word of the query adds to the scores of some documents."""

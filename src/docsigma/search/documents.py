@@ -10,19 +10,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.special import expit
 
 from docsigma._files import read_json_object
 from docsigma.classifiers import EvidenceClassifier
 from docsigma.classifiers.counts_classifier import CountsClassifier
+from docsigma.classifiers.documents import EmbeddedDocuments
 from docsigma.exceptions import InputError
 from docsigma.models import load_model
 from docsigma.models.components import known_words
 from docsigma.search._files import read_index, write_index
 from docsigma.search._generations import current_generation, new_generation
 from docsigma.search.index import GaussianIndex
+from docsigma.search.typical import TypicalMatches
 from docsigma.text import as_texts, beginning
 
 if TYPE_CHECKING:
+    from docsigma._array_checks import Floats
     from docsigma.models._count_model import CountModel
     from docsigma.posterior import GaussianPosterior
 
@@ -94,6 +99,7 @@ class DocumentIndex:
             index = GaussianIndex(evidence_of(embedder), metric=metric)
         self.index = index
         self._excerpts: dict[str, str] = {}
+        self._typical: TypicalMatches | None = None
 
     def __len__(self) -> int:
         return len(self.index)
@@ -136,8 +142,16 @@ class DocumentIndex:
         excerpt: int = 120,
     ) -> None:
         """Add documents that are already counted, as :meth:`add` does."""
-        before = len(self.index)
-        self.index.add(self.embed(counts), ids, labels, counts)
+        before, q = len(self.index), self.embed(counts)
+        classes = self._classes(counts, q, texts)
+        if classes is not None:
+            # A label is certain; a document without one may be of no class.
+            classes *= expit(self.index.familiarity(q))[:, None]
+            places = {str(label): at for at, label in enumerate(self.embedder.classes_)}
+            for row, label in enumerate(labels or []):
+                if label is not None:
+                    classes[row] = np.arange(len(places)) == places.get(str(label), -1)
+        self.index.add(q, ids, labels, counts, classes)
         if texts is not None and excerpt > 0:
             names = self.index.ids[before:]
             begins = (beginning(text, excerpt) for text in texts)
@@ -157,14 +171,26 @@ class DocumentIndex:
         `filters` are those of :meth:`GaussianIndex.search`. A text without a known word
         has no matches.
         """
-        counts = self.count(texts)
-        return self.search_posterior(counts, self.embed(counts), n, **filters)
+        given = as_texts(texts)
+        counts = self.count(given)
+        return self.search_posterior(counts, self.embed(counts), n, given, **filters)
 
     def search_posterior(
-        self, counts: Any, posterior: GaussianPosterior, n: int = 10, **filters: Any
+        self,
+        counts: Any,
+        posterior: GaussianPosterior,
+        n: int = 10,
+        texts: Sequence[str] | None = None,
+        **filters: Any,
     ) -> list[list[Match]]:
-        """Return matches of texts that are already counted and embedded."""
-        found = self.index.search(posterior, n, counts=counts, **filters)
+        """Return matches of texts that are already counted and embedded.
+
+        With the `texts` themselves, a classifier sees their pairs of words too.
+        """
+        classes = self._classes(counts, posterior, texts)
+        found = self.index.search(
+            posterior, n, counts=counts, classes=classes, **filters
+        )
         known = posterior.require_tokens() > 0
         matches: list[list[Match]] = [[] for _ in found]
         for row in np.flatnonzero(known).tolist():
@@ -177,6 +203,63 @@ class DocumentIndex:
             columns = (one.ids, one.labels, scores, probabilities, words, excerpts)
             matches[row] = [Match(*values) for values in zip(*columns, strict=True)]
         return matches
+
+    def learn_typical(self, texts: Sequence[str]) -> Self:
+        """Learn how well the documents match each other, for :meth:`p_values`.
+
+        `texts` are those of all documents, in their order.
+        """
+        if len(texts) != len(self):
+            raise InputError(
+                f"there are {len(texts)} `texts` but {len(self)} documents"
+            )
+        self._typical = TypicalMatches.of(texts, self._matches)
+        return self
+
+    @property
+    def has_p_values(self) -> bool:
+        """Whether :meth:`learn_typical` was called."""
+        return self._typical is not None
+
+    def p_values(self, texts: Iterable[object]) -> Floats:
+        """Return the p-value of each text being like some document of the index.
+
+        The words that the best document shares with it, weighted by their rarity, are
+        compared with those that documents share with each other; words that the model
+        does not know are shared by none.
+        """
+        if self._typical is None:
+            raise InputError("p-values need `learn_typical` first")
+        given = as_texts(texts)
+        pairs = zip(self._matches(given).tolist(), given, strict=True)
+        p_value = self._typical.p_value
+        return np.array([p_value(match, len(text.split())) for match, text in pairs])
+
+    def _matches(
+        self, texts: Sequence[str], without: Sequence[int] | None = None
+    ) -> Floats:
+        """Return how much of each text the best document has, but for one row."""
+        counted = known_words(self.model).count(texts)
+        shared, found = self.index._shared(), np.zeros(len(texts))
+        if shared is None:
+            return found
+        for at, unknown in enumerate(counted.n_unknown.tolist()):
+            own = None if without is None else without[at]
+            found[at] = shared.best_match(counted.counts[at], unknown, own)
+        return found
+
+    def _classes(
+        self, counts: Any, q: GaussianPosterior, texts: Sequence[str] | None
+    ) -> Any:
+        """Return probabilities of the classifier's classes, if they are ranked by."""
+        known = self.embedder
+        if not isinstance(known, CountsClassifier) or self.index.metric != "joint":
+            return None
+        n_words = counts.shape[1]
+        pairs = known.with_pairs(counts, texts)[:, n_words:]
+        if not pairs.shape[1]:
+            pairs = csr_matrix((len(q), known.n_features_in_ - n_words))
+        return known.predict_proba(EmbeddedDocuments(counts, q, pairs))
 
     def _words(self, query: Any, rows: Any) -> list[list[tuple[str, float]]]:
         """Return the words that the query shares with each document."""
@@ -203,6 +286,8 @@ class DocumentIndex:
             self.embedder.save(files / "model")
             classified = isinstance(self.embedder, CountsClassifier)
             config["embedder"] = "classifier" if classified else "model"
+            if self._typical is not None:
+                config["typical"] = self._typical.as_json()
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
@@ -214,6 +299,8 @@ class DocumentIndex:
             raise InputError(f"the index in {folder} has no model to embed texts")
         embedder = loaders[kind](files / "model")
         found = cls(embedder, read_index(GaussianIndex, files, config))
+        if "typical" in config:
+            found._typical = TypicalMatches.of_json(config["typical"])
         path = Path(files) / EXCERPTS
         found._excerpts = read_json_object(path, f"the index has no {EXCERPTS}")
         return found

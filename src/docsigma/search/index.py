@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,11 +16,13 @@ from docsigma._array_checks import Floats, check_choice
 from docsigma.counts._base import BLOCK
 from docsigma.exceptions import InputError
 from docsigma.posterior import GaussianPosterior
+from docsigma.search._classes import KnownClasses
 from docsigma.search._files import read_index, write_index
 from docsigma.search._generations import current_generation, new_generation
 from docsigma.search._measures import METRICS, Measure, SameTopic, measure_of
 from docsigma.search._neighbours import Neighbours
-from docsigma.search._words import QueryWords, SharedWords, word_counts
+from docsigma.search._queries import Query, SearchResult, check_alike
+from docsigma.search._words import SharedWords, word_counts
 from docsigma.search.calibration import SameTopicCalibration
 
 if TYPE_CHECKING:
@@ -29,30 +31,6 @@ if TYPE_CHECKING:
 
 # Up to this many documents all are compared; above it a graph of neighbours is faster.
 EXACT = 10_000
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """Documents found for one query, best first.
-
-    Attributes
-    ----------
-    ids : list of str
-    labels : list of str or None
-    scores : ndarray
-        What ranks: highest first, except for distances and divergences. Documents with
-        the words of the query come first whatever their score.
-    probabilities : ndarray or None
-        Probability of the query's class, if the index is calibrated.
-    rows : ndarray of int
-        Rows of the index.
-    """
-
-    ids: list[str]
-    labels: list[str | None]
-    scores: Floats
-    probabilities: Floats | None
-    rows: NDArray[np.intp]
 
 
 class GaussianIndex:
@@ -119,6 +97,7 @@ class GaussianIndex:
         # Made of all documents when a search needs them.
         self._words: SharedWords | None = None
         self._prepared: Any = None
+        self._topics: KnownClasses | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -133,13 +112,19 @@ class GaussianIndex:
         return self.metric in ("joint", "words")
 
     @property
+    def _has_classes(self) -> bool:
+        """Whether the score has a part for the classes of a classifier."""
+        return self.metric == "joint" and "classes" in self._arrays
+
+    @property
     def _has_graph(self) -> bool:
         """Whether candidates can be found without comparing all documents."""
         return self.metric != "words" and self._measure.metric is not None
 
     def posterior(self, rows: Any = slice(None)) -> GaussianPosterior:
         """Return the Gaussians of some rows, by default of all."""
-        arrays = {name: a[rows] for name, a in self._arrays.items() if name != "keys"}
+        names = self._arrays.keys() & {"mean", "variance", "n_tokens"}
+        arrays = {name: self._arrays[name][rows] for name in names}
         return GaussianPosterior(
             **arrays, prior=self._prior, model_digest=self.model_digest
         )
@@ -150,6 +135,7 @@ class GaussianIndex:
         ids: Sequence[str] | None = None,
         labels: Sequence[str | None] | None = None,
         counts: Any = None,
+        classes: Floats | None = None,
     ) -> None:
         """Add documents.
 
@@ -163,6 +149,9 @@ class GaussianIndex:
             Labels, None where there is none.
         counts : sparse matrix of shape (n_documents, n_words), default=None
             Counts of their words, to rank by words too.
+        classes : ndarray of shape (n_documents, n_classes), default=None
+            Probabilities of the classifier's classes, to rank by them too. What a row
+            lacks of 1 is that of a topic that is none of them.
         """
         first = int(self._arrays["keys"][-1]) + 1 if len(self) else 0
         keys = np.arange(first, first + len(posterior))
@@ -193,8 +182,10 @@ class GaussianIndex:
         }
         if posterior.n_tokens is not None:
             new["n_tokens"] = posterior.n_tokens
-        if len(self) and set(new) != set(self._arrays):
-            raise InputError("all documents must have numbers of tokens, or none")
+        if classes is not None:
+            new["classes"] = classes.astype(np.float32)
+        if len(self) and (odd := new.keys() ^ self._arrays.keys()):
+            raise InputError(f"all documents must have `{min(odd)}`, or none")
         if len(self):
             new = {k: np.concatenate([self._arrays[k], new[k]]) for k in new}
         if added is not None:
@@ -231,7 +222,7 @@ class GaussianIndex:
 
     def _forget(self) -> None:
         """Drop what was made of all documents."""
-        self._places = self._words = self._prepared = None
+        self._places = self._words = self._prepared = self._topics = None
 
     def row(self, name: str) -> int:
         """Return the row of the document with this id."""
@@ -267,6 +258,7 @@ class GaussianIndex:
         n: int = 10,
         *,
         counts: Any = None,
+        classes: Floats | None = None,
         labels: Sequence[str] | None = None,
         max_total_variance: float | None = None,
         exact: bool = False,
@@ -281,6 +273,9 @@ class GaussianIndex:
             Documents per query.
         counts : sparse matrix of shape (n_queries, n_words), default=None
             Counts of the queries' words, if the index has those of its documents.
+        classes : ndarray of shape (n_queries, n_classes), default=None
+            Probabilities of the classifier's classes, if the index has those of its
+            documents: then it ranks by the probability of one topic.
         labels : sequence of str, default=None
             Return only documents with one of these labels.
         max_total_variance : float, default=None
@@ -298,22 +293,31 @@ class GaussianIndex:
         passing = len(self) if allowed is None else int(allowed.sum())
         wanted = max(self.n_candidates, 10 * n)
         every = exact or self._neighbours is None or passing <= max(EXACT, wanted)
+        known = None
+        if classes is not None and self._has_classes:
+            known = self.familiarity(posterior)
         found = []
         for row in range(len(posterior)):
-            query = posterior[row]
-            words = QueryWords()
+            query, one = posterior[row], Query()
             if asked is not None and (shared := self._shared()) is not None:
-                words = shared.of_query(asked[row], self._has_words)
+                one = shared.of_query(asked[row], self._has_words)
+            if known is not None and classes is not None:
+                one = replace(one, classes=classes[row], familiarity=float(known[row]))
             if every:
                 rows = np.arange(len(self))
             else:
                 # More of them, so that enough are expected to pass the filter.
                 count = min(len(self), int(np.ceil(wanted * len(self) / passing)))
-                rows = self._candidates(query, words, count)
+                rows = self._candidates(query, one, count)
             if allowed is not None:
                 rows = rows[allowed[rows]]
-            found.append(self._rank(query, words, rows, n, every))
+            found.append(self._rank(query, one, rows, n, every))
         return found
+
+    def familiarity(self, posterior: GaussianPosterior) -> Floats:
+        """Return log ratios of the classifier's classes to a topic that it lacks."""
+        assert isinstance(self._measure, SameTopic)
+        return self._measure.familiarity(posterior)
 
     def shared_words(self, query: sp.csr_matrix, rows: NDArray[np.intp]) -> Floats:
         """Return what each word of a query adds to the scores of some documents."""
@@ -343,23 +347,30 @@ class GaussianIndex:
             allowed &= total <= max_total_variance
         return allowed
 
+    def _known_classes(self) -> KnownClasses:
+        if self._topics is None:
+            self._topics = KnownClasses(self._arrays["classes"])
+        return self._topics
+
     def _candidates(
-        self, query: GaussianPosterior, words: QueryWords, count: int
+        self, query: GaussianPosterior, one: Query, count: int
     ) -> NDArray[np.intp]:
-        """Return the nearest by the graph, the best by words, and equal documents."""
+        """Return the best by the graph, by words and by classes, and equal ones."""
         assert self._neighbours is not None
         (keys,) = self._neighbours.search(self._measure.vectors(query), count)
         parts = [np.searchsorted(self._arrays["keys"], keys)]
-        if words.scores is not None:
-            parts.append(np.argpartition(-words.scores, count - 1)[:count])
-        if words.equal is not None:
-            parts.append(np.flatnonzero(words.equal))
+        best = [] if one.scores is None else [one.scores]
+        if one.classes is not None:
+            best.append(self._known_classes().alike(one.classes))
+        parts += [np.argpartition(-scores, count - 1)[:count] for scores in best]
+        if one.equal is not None:
+            parts.append(np.flatnonzero(one.equal))
         return np.unique(np.concatenate(parts))
 
     def _rank(
         self,
         query: GaussianPosterior,
-        words: QueryWords,
+        one: Query,
         rows: NDArray[np.intp],
         n: int,
         every: bool,
@@ -376,48 +387,35 @@ class GaussianIndex:
                     else self._measure.prepare(self.posterior(some))
                 )
                 cost[start : start + BLOCK] = self._measure.costs(query, documents)
-        ratios = -cost
-        if words.scores is not None:
-            cost -= words.scores[rows]
-        order: list[NDArray[Any]] = [cost]
-        if words.equal is not None:
-            order.append(~words.equal[rows])
-        best = np.lexsort(order)[:n]
-        chosen, probabilities = rows[best], None
+        ratios, probabilities = -cost, None
         if self.calibration is not None:
-            probabilities = self.calibration.predict(ratios[best])
+            probabilities = self.calibration.predict(ratios)
+        if one.scores is not None:
+            cost -= one.scores[rows]
+        order: list[NDArray[Any]] = [cost]
+        if one.classes is not None:
+            probabilities = self._known_classes().same_topic(
+                one.classes, one.familiarity, rows, ratios, probabilities
+            )
+            order.append(-probabilities)
+        if one.equal is not None:
+            order.append(~one.equal[rows])
+        best = np.lexsort(order)[:n]
+        chosen = rows[best]
         return SearchResult(
             [self.ids[row] for row in chosen],
             [self.labels[row] for row in chosen],
             self._measure.sign * cost[best],
-            probabilities,
+            None if probabilities is None else probabilities[best],
             chosen,
         )
 
     def _check(self, posterior: GaussianPosterior, what: str = "documents") -> None:
         """Refuse posteriors of another model, or with full covariances."""
-        if posterior.covariance is not None:
-            raise InputError(
-                f"the index needs diagonal covariances, the {what} have full ones"
-            )
-        if not len(self):
-            if isinstance(self._measure, SameTopic):
-                posterior.require_prior()
-            return
-        size = self._arrays["mean"].shape[1]
-        if posterior.n_components != size:
-            raise InputError(
-                f"the {what} have {posterior.n_components} components, the index {size}"
-            )
-        if posterior.model_digest != self.model_digest:
-            other, own = (
-                "unknown" if digest is None else digest[:8]
-                for digest in (posterior.model_digest, self.model_digest)
-            )
-            raise InputError(
-                f"the {what} were made by another model ({other}) than the index "
-                f"({own})"
-            )
+        size = self._arrays["mean"].shape[1] if len(self) else None
+        check_alike(posterior, what, size, self.model_digest)
+        if isinstance(self._measure, SameTopic):
+            posterior.require_prior()
 
     def _connect(self) -> None:
         """Build the graph of neighbours."""

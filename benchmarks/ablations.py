@@ -3,11 +3,11 @@ r"""What each piece and setting of the classifiers is worth, on training documen
     python benchmarks/ablations.py switchboard short-texts/searchsnippets
 
 A fifth of the training documents is held out (of 20 Newsgroups the last of each class,
-of Switchboard whole calls) and stands for test documents, which are not looked at. `TopicClassifier` with default
-settings is fitted to the rest, and then again with one thing changed. Each number is
-the cross-entropy of the held-out documents, whole and cut to ten words, in nats; those
-under "5 labels" and "1 label" are means over two draws of so many labels per class.
-Result: results/ablations.json.
+of Switchboard whole calls) and stands for test documents, which are not looked at.
+`TopicClassifier` with default settings is fitted to the rest, and then again with one
+thing changed. Each number is the cross-entropy of the held-out documents, whole and cut
+to ten words, in nats; those under "5 labels" and "1 label" are means over two draws of
+so many labels per class. Result: results/ablations.json.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,8 @@ from scipy import sparse
 from _corpora import CORPORA, cut, draw_labels, load
 from _versions import commit
 from docsigma import BayesianSMM, DocumentEmbedder, TopicClassifier
-from docsigma.classifiers import _believed_classes
-from docsigma.classifiers._linear import LinearScores
+from docsigma.classifiers import _believed_classes, hybrid
+from docsigma.classifiers._believed_classes import BelievedClasses
 from docsigma.classifiers._words import inverse_document_frequencies
 from docsigma.classifiers.hybrid import HybridClassifier
 from peers_machine import describe_run
@@ -64,12 +65,6 @@ def no_pairs(texts: Any, *_: Any, **__: Any) -> Any:
     return None, sparse.csr_matrix((len(list(texts)), 0))
 
 
-def labels_alone(machine: Any, features: Any, targets: Any) -> LinearScores:
-    """Train the linear classifiers on labelled documents only."""
-    certain = ((targets == 0) | (targets == 1)).all(axis=1)
-    return PLAIN_FIT(machine, features, np.where(certain[:, None], targets, 0.0))
-
-
 def without(number: int) -> Any:
     """Return opinions of which one is the same for all classes."""
 
@@ -81,35 +76,73 @@ def without(number: int) -> Any:
     return [(HybridClassifier, "_opinions", opinions)]
 
 
-def mean_of_logs(self: Any, factors: Any) -> Any:
-    """Average the log probabilities under several beliefs, not the probabilities."""
-    pairs = zip(self.beliefs, self.classes, strict=True)
-    found = [each.scores(factors.times(belief)) for belief, each in pairs]
-    return torch.stack(found).mean(dim=0)
+def means_alone(self: HybridClassifier, documents: Any) -> Any:
+    """Let the regression see the means of embeddings only."""
+    found = PLAIN_FEATURES(self, documents)
+    return replace(found, joint=found.joint[:, documents.counts.shape[1] :])
 
 
-PLAIN_FIT, PLAIN_OPINIONS = LinearScores.fit, HybridClassifier._opinions
+def no_guesses(self: HybridClassifier, features: Any, known: Any, unknown: Any) -> None:
+    """Train the linear classifiers on labelled documents only."""
+    PLAIN_LINEAR(self, features, known, 0 * unknown)
+
+
+def no_temperatures(*arguments: Any, **options: Any) -> BelievedClasses:
+    """Learn classes as sure as they come."""
+    return PLAIN_CLASSES(*arguments, **{**options, "temperature": False})
+
+
+def equal_shares(log_proba: Any, _: Any) -> Any:
+    """Average the ways in which classes are learned."""
+    return np.full(len(log_proba), 1 / len(log_proba))
+
+
+def one_part(number: int) -> Any:
+    """Return a pool that listens to one part only, as sure as it is."""
+
+    def imitate(self: HybridClassifier, *arguments: Any) -> None:
+        PLAIN_IMITATION(self, *arguments)
+        self.pool_[2 - number] = 0.0
+        self.pool_ *= 2.0
+
+    return [(HybridClassifier, "_imitate", imitate)]
+
+
+PLAIN_OPINIONS, PLAIN_FEATURES = HybridClassifier._opinions, HybridClassifier._features
+PLAIN_LINEAR, PLAIN_IMITATION = (
+    HybridClassifier._learn_linear,
+    HybridClassifier._imitate,
+)
+PLAIN_CLASSES = BelievedClasses.fit
 # Each with what it replaces: an object, a name, and the replacement.
 PIECES: dict[str, list[tuple[Any, str, Any]]] = {
     "as it is": [],
     "no pairs of words": [("docsigma.text.topic_classifier", "learn_pairs", no_pairs)],
-    "no words": without(0),
+    "no machine": without(0),
     "no regression": without(1),
     "no score": without(2),
+    "regression of means alone": [(HybridClassifier, "_features", means_alone)],
+    "C 1": [(hybrid, "C", 1.0)],
+    "C 10": [(hybrid, "C", 10.0)],
     "weighted counts": [],
+}
+EVERY_WORD = [(_believed_classes, "BELIEFS", (1.0,))]
+SCORE = {
+    "every word counts in full": EVERY_WORD,
+    "no temperatures": [(BelievedClasses, "fit", no_temperatures)],
+    "equal shares": [(_believed_classes, "_shares", equal_shares)],
 }
 ONE = {
     "as it is": [],
-    "every word counts in full": [(_believed_classes, "BELIEFS", (1.0,))],
-    "log probabilities averaged": [
-        (_believed_classes.BelievedClasses, "log_likelihoods", mean_of_logs)
-    ],
+    **SCORE,
+    "score alone": one_part(2),
+    "machine alone": one_part(0),
 }
-PARTS = ("as it is", "no words", "no regression", "no score")
+PARTS = ("as it is", "no machine", "no regression", "no score")
 FEW = {
     **{name: PIECES[name] for name in PARTS},
-    "linear classifiers of labelled documents": [(LinearScores, "fit", labels_alone)],
-    "every word counts in full": ONE["every word counts in full"],
+    **SCORE,
+    "no guesses": [(HybridClassifier, "_learn_linear", no_guesses)],
 }
 GROUPS = {"all": (PIECES, 1), "5 labels": (FEW, DRAWS), "1 label": (ONE, DRAWS)}
 

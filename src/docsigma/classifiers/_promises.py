@@ -94,13 +94,8 @@ class Promises(BaseClassifier):
         return np.asarray(np.where(documents.n_tokens == 0, 1.0, found))
 
     def _familiarity(self, documents: EmbeddedDocuments) -> Floats:
-        """Return how much documents are like those of training.
-
-        Unknown words are words that speak for no class.
-        """
-        found = self.classifier_.familiarity(self._input(documents))
-        known = documents.n_tokens / np.maximum(documents.lengths, 1.0)
-        return np.asarray(np.where(found > 0, found * known, found))
+        """Return how much documents are like those of training."""
+        return np.asarray(self.classifier_.familiarity(self._input(documents)))
 
     @property
     def guarantees(self) -> Guarantees:

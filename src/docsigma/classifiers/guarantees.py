@@ -13,6 +13,10 @@ from docsigma._array_checks import Floats
 from docsigma.classifiers.settings import MANY
 from docsigma.exceptions import InputError
 
+# Whole documents of like length that a p-value takes, at the least, so that it can be
+# 0.05: cut copies of longer documents say less than short ones that were written so.
+ENOUGH = 19
+
 COLUMNS = ("true", "top", "lengths", "familiarity", "is_cut")
 
 
@@ -64,19 +68,24 @@ class Guarantees:
         """Whole documents."""
         return int((self.is_cut == 0).sum())
 
-    def rows_like(self, lengths: Any) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-        """Return rows of new documents, and those to compare them with, by length."""
+    def rows_like(
+        self, lengths: Any, enough: int = MANY
+    ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+        """Return rows of new documents, and those to compare them with, by length.
+
+        With fewer than `enough` whole documents of a length, cut ones take their place.
+        """
         own, new = band_of(self.lengths), band_of(lengths)
         return [
-            (np.flatnonzero(new == band), self._near(np.abs(own - band)))
+            (np.flatnonzero(new == band), self._near(np.abs(own - band), enough))
             for band in np.unique(new)
         ]
 
-    def _near(self, distance: NDArray[Any]) -> NDArray[Any]:
+    def _near(self, distance: NDArray[Any], enough: int) -> NDArray[Any]:
         """Return documents of the nearest lengths, and cut ones if they are few."""
         own = distance == 0
         whole = own & (self.is_cut == 0)
-        if whole.sum() >= MANY:
+        if whole.sum() >= enough:
             return np.flatnonzero(whole)
         if own.sum() >= MANY:
             return np.flatnonzero(own)
@@ -147,7 +156,7 @@ class Guarantees:
         familiarity = np.asarray(familiarity, dtype=np.float64)
         found = np.ones(len(familiarity))
         pairs = [(np.arange(len(found)), np.flatnonzero(self.is_cut == 0))]
-        for rows, like in pairs if lengths is None else self.rows_like(lengths):
+        for rows, like in pairs if lengths is None else self.rows_like(lengths, ENOUGH):
             ranked = np.sort(self.familiarity[like])
             less = np.searchsorted(ranked, familiarity[rows], side="right")
             found[rows] = (1 + less) / (1 + len(ranked))

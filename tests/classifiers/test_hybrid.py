@@ -288,4 +288,5 @@ def test_unknown_words_make_documents_less_familiar(hybrid, test):
         for n in (0.0, 5.0)
     )
     np.testing.assert_allclose(few, hybrid.familiarity(test), rtol=1e-9)
-    assert (np.abs(many) <= np.abs(few)).all() and many.mean() < few.mean()
+    assert (np.abs(many) <= np.abs(few)).all()
+    assert many.mean() < few.mean()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from docsigma._array_checks import Floats
-from docsigma.classifiers.settings import MANY
+from docsigma.classifiers.settings import CUTS, MANY
 from docsigma.exceptions import InputError
 
 # Whole documents of like length that a p-value takes, at the least, so that it can be
@@ -59,6 +60,12 @@ class Guarantees:
     def of_array(cls, array: Any) -> Self:
         """Restore what :meth:`to_array` returned."""
         return cls(*np.asarray(array, dtype=np.float64))
+
+    @classmethod
+    def without_labels(cls, lengths: Floats, familiarity: Floats, cut: Any) -> Self:
+        """Make what promises p-values and nothing else."""
+        unknown = np.full(len(lengths), np.nan)
+        return cls(unknown, unknown, lengths, familiarity, cut)
 
     def to_array(self) -> Floats:
         """Return the documents as an array of five rows, for files."""
@@ -167,6 +174,23 @@ def band_of(lengths: Any) -> NDArray[np.intp]:
     """Return the power of two that each length has reached."""
     lengths = np.maximum(np.asarray(lengths, dtype=np.float64), 1.0)
     return np.asarray(np.floor(np.log2(lengths)), dtype=np.intp)
+
+
+def with_cut_copies(texts: Sequence[str], lengths: Any) -> tuple[list[str], list[int]]:
+    """Return texts with copies cut to lengths that few of them have, and their rows.
+
+    `lengths` are those of the whole texts, in words; the rows of copies are those of
+    the texts that they were cut from.
+    """
+    every, rows = list(texts), list(range(len(texts)))
+    words = [text.split() for text in texts]
+    for n_words in CUTS:
+        if (band_of(lengths) == band_of(n_words)).sum() >= MANY:
+            continue
+        longer = [row for row, each in enumerate(words) if len(each) > n_words]
+        every += [" ".join(words[row][:n_words]) for row in longer]
+        rows += longer
+    return every, rows
 
 
 def _most_wrong(n: NDArray[Any], risk: float, level: float) -> NDArray[Any]:

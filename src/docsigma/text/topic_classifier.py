@@ -143,15 +143,14 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
         self
         """
         texts = as_texts(X)
-        labels = _as_labels(y, len(texts))
-        if not has_label(labels, self.missing_label).any():
-            raise InputError(f"none of the {len(texts)} texts has a label")
+        labels, rows = self._some_labels(y, len(texts))
         weights = _check_sample_weight(
             sample_weight, texts, dtype=np.float64, ensure_non_negative=True
         )
         columns = {"groups": groups, "times": times}
         if self.calibration:
-            return self._fit_and_calibrate(texts, labels, weights, columns)
+            rows = rows[weights[rows] > 0]
+            return self._fit_and_calibrate(texts, labels, rows, weights, columns)
         given = DocumentEmbedder() if self.embedder is None else self.embedder
         if not hasattr(given, "model_"):
             given = clone(given)
@@ -176,10 +175,21 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
         self.embedder_ = given
         return self
 
+    def _some_labels(
+        self, y: Any, n_texts: int
+    ) -> tuple[NDArray[Any], NDArray[np.intp]]:
+        """Return labels, and the rows that have one; refuse a column without any."""
+        labels = _as_labels(y, n_texts)
+        known = np.flatnonzero(has_label(labels, self.missing_label))
+        if not len(known):
+            raise InputError(f"none of the {n_texts} texts has a label")
+        return labels, known
+
     def _fit_and_calibrate(
         self,
         texts: list[str],
         labels: NDArray[Any],
+        known: NDArray[np.intp],
         weights: Floats,
         columns: dict[str, Any],
     ) -> Self:
@@ -193,17 +203,16 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
         for name, column in columns.items():
             if column is not None:
                 columns[name] = check_column(name, column, len(texts), every)
-        known = has_label(labels, self.missing_label) & (weights > 0)
         codes = np.full(len(texts), -1)
         codes[known] = np.unique(labels[known].tolist(), return_inverse=True)[1]
         groups = texts if columns["groups"] is None else columns["groups"]
         held = held_out_share(codes, self.calibration, groups, columns["times"])
-        if not (held & known).any():
+        rest, used = np.flatnonzero(~held), known[held[known]]
+        if not len(used):
             raise InputError(
                 f"`calibration`={self.calibration:g} holds out none of the "
-                f"{known.sum()} labelled texts"
+                f"{len(known)} labelled texts"
             )
-        rest, used = np.flatnonzero(~held), np.flatnonzero(held & known)
         part = clone(self).set_params(calibration=0)
         part.fit(
             [texts[row] for row in rest],
@@ -261,10 +270,7 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
     ) -> float:
         """Return the accuracy on the documents that have a label."""
         texts = as_texts(X)
-        labels = _as_labels(y, len(texts))
-        known = np.flatnonzero(has_label(labels, self.missing_label))
-        if not len(known):
-            raise InputError(f"none of the {len(texts)} texts has a label")
+        labels, known = self._some_labels(y, len(texts))
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, texts)[known]
         own = np.array(labels[known].tolist())
@@ -284,10 +290,7 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
         """
         check_is_fitted(self)
         texts = as_texts(X)
-        labels = _as_labels(y, len(texts))
-        known = np.flatnonzero(has_label(labels, self.missing_label))
-        if not len(known):
-            raise InputError(f"none of the {len(texts)} texts has a label")
+        labels, known = self._some_labels(y, len(texts))
         own = np.array(labels[known].tolist())
         self.classifier_.calibrate_on_texts([texts[row] for row in known], own)
         return self

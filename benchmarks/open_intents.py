@@ -149,8 +149,8 @@ def main() -> None:
             draws = [measure(name, share, draw) for draw in range(options.draws)]
             row[f"{share:.0%}"] = summary(draws)
             print(name, share, json.dumps(row[f"{share:.0%}"]), flush=True)
-        report["rows"][Path(name).name] = row
-        options.out.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+            report["rows"][Path(name).name] = row
+            options.out.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

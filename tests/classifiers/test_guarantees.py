@@ -150,3 +150,16 @@ def test_p_values_of_known_documents_are_uniform_at_each_length():
     every = held_out.p_values(new)
     expected = (1 + (familiarity[:, None] <= new).sum(axis=0)) / (1 + len(familiarity))
     np.testing.assert_allclose(every, expected, rtol=1e-12)
+
+
+def test_p_values_prefer_short_documents_to_cut_copies():
+    # Short documents that were written so say more than copies cut from long ones.
+    lengths = np.r_[np.full(30, 4), np.full(200, 50), np.full(200, 4)]
+    familiarity = np.r_[np.arange(30.0) + 1, np.arange(200.0) + 50, np.zeros(200)]
+    proba = np.tile([0.9, 0.1], (430, 1))
+    labels, is_cut = np.zeros(430, dtype=int), np.arange(430) >= 230
+    held_out = promise(proba, labels, lengths, familiarity, is_cut)
+    assert held_out.p_values([0.5], [4])[0] == 1 / 31
+    few = np.r_[np.arange(12, 30), np.arange(30, 430)]
+    rare = promise(proba[few], labels[few], lengths[few], familiarity[few], is_cut[few])
+    assert rare.p_values([0.5], [4])[0] > 0.9

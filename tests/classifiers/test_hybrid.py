@@ -286,3 +286,13 @@ def test_familiar_documents_have_large_scores(hybrid, train, test):
     np.testing.assert_allclose(
         hybrid.familiarity(test[np.arange(3)]), familiarity[:3], rtol=1e-9
     )
+
+
+def test_unknown_words_make_documents_less_familiar(hybrid, test):
+    few, many = (
+        hybrid.familiarity(replace(test, n_unknown=np.full(len(test), n)))
+        for n in (0.0, 5.0)
+    )
+    np.testing.assert_allclose(few, hybrid.familiarity(test), rtol=1e-9)
+    assert (np.abs(many) <= np.abs(few)).all()
+    assert many.mean() < few.mean()

@@ -392,3 +392,30 @@ def test_counts_of_texts_make_the_same_model_and_without_words_no_texts_are_take
     parts.fit_counts(counts)
     with pytest.raises(InputError, match="does not know its words"):
         parts.transform(texts)
+
+
+def test_p_values_without_labels_know_what_is_like_the_calibration(
+    embedder, docstrings, tmp_path
+):
+    held_out = docstrings.train[np.arange(1, 892, 2)].texts
+    with pytest.raises(InputError, match="`calibrate` the embedder on texts"):
+        embedder.unknown_p_value(held_out)
+    with pytest.raises(InputError, match="needs texts, and there are none"):
+        embedder.calibrate([])
+    embedder.calibrate(held_out[::2])
+    known = embedder.unknown_p_value(held_out[1::2])
+    assert abs(known.mean() - 0.5) < 0.1
+    assert (known <= 0.1).mean() < 0.2
+    strange = embedder.unknown_p_value(["zzz qqq " * 30, "", "sonnets " * 50])
+    assert strange[0] < 0.05
+    assert strange[1] == 1
+    assert strange[2] < 0.05
+    assert len(embedder.unknown_p_value([])) == 0
+    embedder.save(tmp_path / "model")
+    loaded = DocumentEmbedder.load(tmp_path / "model")
+    np.testing.assert_array_equal(
+        loaded.unknown_p_value(held_out[:9]), embedder.unknown_p_value(held_out[:9])
+    )
+    points = DocumentEmbedder(2, model=SMM(max_iter=2), **QUICK).fit(held_out[:50])
+    with pytest.raises(InputError, match="p-values need Gaussians"):
+        points.calibrate(held_out)

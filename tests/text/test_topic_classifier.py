@@ -17,6 +17,7 @@ from docsigma import (
     TopicClassifier,
     read_documents,
 )
+from docsigma.classifiers._folds import held_out_share
 from running import succeed
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -206,7 +207,8 @@ def test_triage_shows_the_doubtful_with_a_reason(topics, support, tmp_path):
         assert one.probability == pytest.approx(proba[one.row].max())
         assert one.reason in ("unknown", "says too little", "torn between")
     reasons = {one.row: one.reason for one in topics.triage(texts, top=32).rows}
-    assert reasons[30] == reasons[31] == "says too little"
+    assert reasons[30] == "says too little"
+    assert reasons[31] == "unknown"
     # Nothing that is left is less certain than the threshold of the risk.
     safe = topics.triage(texts, risk=0.3)
     left = np.setdiff1d(np.arange(32), [one.row for one in safe.rows])
@@ -231,3 +233,44 @@ def test_the_next_to_label_are_those_without_a_label(topics, support):
         topics.next_to_label(texts, 0)
     with pytest.raises(InputError, match="62 texts but 1 labels"):
         topics.next_to_label(texts, 1, ["internet"])
+
+
+def held_out_of(topics):
+    return len(topics.classifier_.guarantees)
+
+
+def test_fit_holds_out_the_texts_that_it_calibrates_on(support):
+    embedder = DocumentEmbedder(5, random_state=0, device="cpu")
+    texts, labels = support.texts[:200], support.labels[:200]
+    topics = TopicClassifier(embedder, calibration=0.2)
+    # Copies, with a label or without one, are on one side.
+    topics.fit([*texts, *texts[:50]], [*labels, *labels[:25], *[None] * 25])
+    n_rest = topics.embedder_.model_.trained_on_["n_documents"]
+    assert 30 <= held_out_of(topics) <= 45
+    assert held_out_of(topics) < 250 - n_rest <= held_out_of(topics) + 25
+    assert not hasattr(embedder, "model_")
+    assert len(topics.predict_sets(texts[:3])) == 3
+    again = clone(topics).fit(texts, labels)
+    assert held_out_of(again) == 40
+    groups = np.arange(200) // 20
+    assert held_out_of(clone(topics).fit(texts, labels, groups=groups)) == 40
+    with pytest.raises(InputError, match="needs an `embedder` that is not fitted"):
+        TopicClassifier(topics.embedder_, calibration=0.2).fit(texts, labels)
+    with pytest.raises(
+        InputError, match="`calibration`=0.001 holds out none of the 20"
+    ):
+        TopicClassifier(embedder, calibration=0.001).fit(texts, labels)
+
+
+def test_groups_and_classes_decide_what_can_be_held_out():
+    codes = np.array([0, 0, 0, 0, 1, 1, 1, 2, -1, -1])
+    groups = np.array(list("aabbccddab"))
+    for share in (0.3, 0.5, 0.99):
+        held = held_out_share(codes, share, groups)
+        assert 0 < held[codes >= 0].sum() <= 8 * share
+        for group in "abcd":
+            assert len(set(held[groups == group])) == 1
+        assert set(codes[(codes >= 0) & ~held]) == {0, 1, 2}
+    held = held_out_share(codes, 0.25, np.arange(10), np.arange(10))
+    # The latest labelled ones, but not the only one of its class.
+    assert np.flatnonzero(held).tolist() == [6]

@@ -70,6 +70,33 @@ def make_splits(
     return splits if 2 * sum(len(s.held_out) for s in splits) > len(codes) else []
 
 
+def held_out_share(
+    codes: NDArray[np.intp], share: float, groups: Any, times: Any = None
+) -> NDArray[np.bool_]:
+    """Return which groups to keep from training; unlabelled documents have no say.
+
+    They are drawn at random, or with `times` the latest; each class keeps a document.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_documents,)
+        Classes, -1 for none.
+    share : float
+        Share of the labelled documents, at the most.
+    groups, times
+        As for :func:`make_splits`.
+    """
+    of = np.unique(groups, return_inverse=True)[1].reshape(-1)
+    order = np.random.default_rng(0).permutation(np.flatnonzero(codes >= 0))
+    if times is not None:
+        order = order[np.argsort(np.asarray(times)[order], kind="stable")[::-1]]
+    found = np.array(list(dict.fromkeys(of[order].tolist())))
+    sizes = np.cumsum(np.bincount(of[order])[found])
+    found = found[sizes <= share * len(order)]
+    lost = np.setdiff1d(codes, codes[~np.isin(of, found)])
+    return np.isin(of, np.setdiff1d(found, of[np.isin(codes, lost)]))
+
+
 def check_column(
     name: str, values: Any, n_documents: int, rows: NDArray[np.intp]
 ) -> NDArray[Any]:

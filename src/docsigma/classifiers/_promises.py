@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from docsigma._array_checks import Floats
 from docsigma.classifiers._base import BaseClassifier
-from docsigma.classifiers.guarantees import Guarantees, band_of
-from docsigma.classifiers.settings import CUTS, MANY
+from docsigma.classifiers.guarantees import Guarantees, with_cut_copies
 from docsigma.exceptions import InputError
 from docsigma.metrics._probabilities import check_probabilities
 from docsigma.models.components import known_words
@@ -90,17 +89,12 @@ class Promises(BaseClassifier):
         documents = self._documents(X)
         familiarity = self._familiarity(documents)
         found = self.guarantees.p_values(familiarity, documents.lengths)
-        # Nothing speaks against a document that says nothing.
-        return np.asarray(np.where(documents.n_tokens == 0, 1.0, found))
+        # Nothing speaks against a document without words, known or not.
+        return np.asarray(np.where(documents.lengths == 0, 1.0, found))
 
     def _familiarity(self, documents: EmbeddedDocuments) -> Floats:
-        """Return how much documents are like those of training.
-
-        Unknown words are words that speak for no class.
-        """
-        found = self.classifier_.familiarity(self._input(documents))
-        known = documents.n_tokens / np.maximum(documents.lengths, 1.0)
-        return np.asarray(np.where(found > 0, found * known, found))
+        """Return how much documents are like those of training."""
+        return np.asarray(self.classifier_.familiarity(self._input(documents)))
 
     @property
     def guarantees(self) -> Guarantees:
@@ -152,15 +146,7 @@ class Promises(BaseClassifier):
     def calibrate_on_texts(self, texts: Sequence[str], y: Any) -> Self:
         """Calibrate on texts, with cut copies for lengths that few of them have."""
         counted = known_words(self.model_).count(texts)
-        lengths = counted.n_tokens + counted.n_unknown
-        every, rows = list(texts), list(range(len(texts)))
-        words = [text.split() for text in texts]
-        for n_words in CUTS:
-            if (band_of(lengths) == band_of(n_words)).sum() >= MANY:
-                continue
-            longer = [row for row, each in enumerate(words) if len(each) > n_words]
-            every += [" ".join(words[row][:n_words]) for row in longer]
-            rows += longer
+        every, rows = with_cut_copies(texts, counted.n_tokens + counted.n_unknown)
         is_cut = np.arange(len(rows)) >= len(texts)
         return self.calibrate(
             self.embed_texts(every), np.asarray(y)[rows], is_cut=is_cut

@@ -19,9 +19,17 @@ def inverse_document_frequencies(
     return np.asarray(np.log((1 + own.sum()) / (1 + having)) + 1)
 
 
-def tfidf(counts: sp.csr_matrix, idf: Floats) -> sp.csr_matrix:
-    """Return log(1 + count) times idf, each row scaled to length 1."""
+def tfidf(
+    counts: sp.csr_matrix, idf: Floats, n_unknown: Floats | None = None
+) -> sp.csr_matrix:
+    """Return log(1 + count) times idf, each row scaled to length 1.
+
+    The length includes `n_unknown` words, each as heavy as the rarest known one.
+    """
     values = counts.astype(np.float64)
     values.data = np.log1p(values.data) * idf[values.indices]
+    if n_unknown is not None:
+        room = np.sqrt(n_unknown) * np.log1p(1) * idf.max()
+        values = sp.hstack([values, sp.csr_matrix(room[:, None])], format="csr")
     scaled: sp.csr_matrix = normalize(values, copy=False)
-    return scaled
+    return scaled[:, : len(idf)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,8 +11,12 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from docsigma._array_checks import Floats
-from docsigma.classifiers.settings import MANY
+from docsigma.classifiers.settings import CUTS, MANY
 from docsigma.exceptions import InputError
+
+# Whole documents of like length that a p-value takes, at the least, so that it can be
+# 0.05: cut copies of longer documents say less than short ones that were written so.
+ENOUGH = 19
 
 COLUMNS = ("true", "top", "lengths", "familiarity", "is_cut")
 
@@ -56,6 +61,12 @@ class Guarantees:
         """Restore what :meth:`to_array` returned."""
         return cls(*np.asarray(array, dtype=np.float64))
 
+    @classmethod
+    def without_labels(cls, lengths: Floats, familiarity: Floats, cut: Any) -> Self:
+        """Make what promises p-values and nothing else."""
+        unknown = np.full(len(lengths), np.nan)
+        return cls(unknown, unknown, lengths, familiarity, cut)
+
     def to_array(self) -> Floats:
         """Return the documents as an array of five rows, for files."""
         return np.stack([getattr(self, name) for name in COLUMNS])
@@ -64,19 +75,24 @@ class Guarantees:
         """Whole documents."""
         return int((self.is_cut == 0).sum())
 
-    def rows_like(self, lengths: Any) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-        """Return rows of new documents, and those to compare them with, by length."""
+    def rows_like(
+        self, lengths: Any, enough: int = MANY
+    ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+        """Return rows of new documents, and those to compare them with, by length.
+
+        With fewer than `enough` whole documents of a length, cut ones take their place.
+        """
         own, new = band_of(self.lengths), band_of(lengths)
         return [
-            (np.flatnonzero(new == band), self._near(np.abs(own - band)))
+            (np.flatnonzero(new == band), self._near(np.abs(own - band), enough))
             for band in np.unique(new)
         ]
 
-    def _near(self, distance: NDArray[Any]) -> NDArray[Any]:
+    def _near(self, distance: NDArray[Any], enough: int) -> NDArray[Any]:
         """Return documents of the nearest lengths, and cut ones if they are few."""
         own = distance == 0
         whole = own & (self.is_cut == 0)
-        if whole.sum() >= MANY:
+        if whole.sum() >= enough:
             return np.flatnonzero(whole)
         if own.sum() >= MANY:
             return np.flatnonzero(own)
@@ -147,7 +163,7 @@ class Guarantees:
         familiarity = np.asarray(familiarity, dtype=np.float64)
         found = np.ones(len(familiarity))
         pairs = [(np.arange(len(found)), np.flatnonzero(self.is_cut == 0))]
-        for rows, like in pairs if lengths is None else self.rows_like(lengths):
+        for rows, like in pairs if lengths is None else self.rows_like(lengths, ENOUGH):
             ranked = np.sort(self.familiarity[like])
             less = np.searchsorted(ranked, familiarity[rows], side="right")
             found[rows] = (1 + less) / (1 + len(ranked))
@@ -158,6 +174,23 @@ def band_of(lengths: Any) -> NDArray[np.intp]:
     """Return the power of two that each length has reached."""
     lengths = np.maximum(np.asarray(lengths, dtype=np.float64), 1.0)
     return np.asarray(np.floor(np.log2(lengths)), dtype=np.intp)
+
+
+def with_cut_copies(texts: Sequence[str], lengths: Any) -> tuple[list[str], list[int]]:
+    """Return texts with copies cut to lengths that few of them have, and their rows.
+
+    `lengths` are those of the whole texts, in words; the rows of copies are those of
+    the texts that they were cut from.
+    """
+    every, rows = list(texts), list(range(len(texts)))
+    words = [text.split() for text in texts]
+    for n_words in CUTS:
+        if (band_of(lengths) == band_of(n_words)).sum() >= MANY:
+            continue
+        longer = [row for row, each in enumerate(words) if len(each) > n_words]
+        every += [" ".join(words[row][:n_words]) for row in longer]
+        rows += longer
+    return every, rows
 
 
 def _most_wrong(n: NDArray[Any], risk: float, level: float) -> NDArray[Any]:

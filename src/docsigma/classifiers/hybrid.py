@@ -294,14 +294,14 @@ class HybridClassifier(BaseClassifier):
         return scores
 
     def familiarity(self, X: EmbeddedDocuments) -> Floats:
-        """Return the largest margin of a class, before margins are normalised.
+        """Return how much the words of each document say for the class they fit best.
 
-        Probabilities say which class it is if it is one; how far a document is on the
-        side of a class says whether it is.
+        Unknown words say nothing, but take their room in the row. What a class gets
+        without any word does not count: it is the same for all documents.
         """
         check_is_fitted(self)
-        scores = self.machine_.scores(tfidf(self._check(X).both, self._idf))
-        return np.asarray(scores.max(axis=1))
+        rows = tfidf(self._check(X).both, self._idf, X.n_unknown)
+        return np.asarray((rows @ self.machine_.coefficients).max(axis=1))
 
     def explain(
         self, X: EmbeddedDocuments, words: Sequence[str] | None = None

@@ -122,10 +122,10 @@ def known_share(p_values: Any) -> Any:
 
 def _reason(proba: Any, p_value: float, n_tokens: float, level: float) -> str:
     """Return why a document is doubtful."""
-    if n_tokens == 0:
-        return "says too little"
     if p_value <= level:
         return "unknown"
+    if n_tokens == 0:
+        return "says too little"
     # The two best labels have most of it, or the probability is spread over many.
     first, second = np.sort(proba)[::-1][:2]
     return "torn between" if first + second > 0.5 else "says too little"

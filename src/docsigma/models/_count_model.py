@@ -71,6 +71,8 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     converged_: bool
     seed_: int
     vocabulary_: Vocabulary | None
+    # What an embedder was calibrated on, as numbers, until the words change.
+    reference_: NDArray[Any] | None = None
     # Sizes of the training corpus, and its name if known.
     trained_on_: dict[str, Any]
 
@@ -307,6 +309,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _set_columns(self, columns: torch.Tensor) -> None:
         """Set ``components_`` from the loadings."""
+        self.reference_ = None
         self.components_ = columns.t().cpu().numpy().copy()
 
     def _pass(self, trainer: Trainer) -> TrainingPass:

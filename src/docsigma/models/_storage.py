@@ -90,7 +90,9 @@ def pack(model: SubspaceModel) -> StoredModel:
     fitted = {name: getattr(model, name) for name in SCALARS}
     names = getattr(model, "feature_names_in_", None)
     fitted["feature_names_in_"] = None if names is None else list(names)
-    vocabulary = model.vocabulary_
+    vocabulary, arrays = model.vocabulary_, model._learned_arrays()
+    if model.reference_ is not None:
+        arrays["reference_"] = model.reference_
     return StoredModel(
         kind=type(model).__name__,
         config={
@@ -98,7 +100,7 @@ def pack(model: SubspaceModel) -> StoredModel:
             "fitted": fitted,
             "trained_on": model.trained_on_,
         },
-        arrays=model._learned_arrays(),
+        arrays=arrays,
         vocabulary=None if vocabulary is None else vocabulary.to_dict(),
     )
 
@@ -132,6 +134,7 @@ def unpack(
         model.parts_ = model._parts()
         model.parts_.set_arrays(under("parts.", stored.arrays))
         model.components_variance_ = stored.arrays.get("components_variance_")
+    model.reference_ = stored.arrays.get("reference_")
     model.vocabulary_ = None
     if stored.vocabulary is not None:
         model.set_vocabulary(Vocabulary.from_dict(stored.vocabulary))

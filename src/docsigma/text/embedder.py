@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from docsigma._base import HasDefaults
+from docsigma.classifiers.guarantees import Guarantees, with_cut_copies
 from docsigma.counts import Vocabulary
 from docsigma.counts._analysis import TOKEN_PATTERN
 from docsigma.counts.texts import as_texts
@@ -26,6 +27,7 @@ from docsigma.groups.gaussians import Groups
 from docsigma.metrics.variances import LENGTHS
 from docsigma.models import BayesianSMM, load_model
 from docsigma.models.components import known_words
+from docsigma.text.familiarity import familiarity_of
 
 if TYPE_CHECKING:
     import os
@@ -302,6 +304,40 @@ class DocumentEmbedder(
         return self.model_.calibration(
             counts, texts=texts, lengths=lengths, random_state=random_state
         )
+
+    def calibrate(self, X: Iterable[object]) -> Self:
+        """Learn how likely the words of texts are that `fit` has not seen.
+
+        No labels are needed. :meth:`unknown_p_value` then compares other texts with
+        these, and with copies cut to lengths that few of them have; a saved embedder
+        knows them too.
+        """
+        check_is_fitted(self)
+        texts = as_texts(X)
+        if not texts:
+            raise InputError("`calibrate` needs texts, and there are none")
+        every, _ = with_cut_copies(texts, familiarity_of(self.model_, texts)[1])
+        familiarity, lengths = familiarity_of(self.model_, every)
+        is_cut = np.arange(len(every)) >= len(texts)
+        found = Guarantees.without_labels(lengths, familiarity, is_cut)
+        self.model_.reference_ = found.to_array()
+        return self
+
+    def unknown_p_value(self, X: Iterable[object]) -> NDArray[Any]:
+        """Return a p-value of each text being like those of :meth:`calibrate`.
+
+        Of texts like those at most the share p has a value of p or less, whatever their
+        length. Small values mean words that the model does not know or finds unlikely
+        together; texts of common words only can be of any topic.
+        """
+        check_is_fitted(self)
+        if self.model_.reference_ is None:
+            raise InputError("`calibrate` the embedder on texts that it has not seen")
+        familiarity, lengths = familiarity_of(self.model_, as_texts(X))
+        known = Guarantees.of_array(self.model_.reference_)
+        # Nothing speaks against a text without words.
+        found = known.p_values(familiarity, lengths)
+        return np.where(lengths == 0, 1.0, found)
 
     def clusters(
         self, X: Iterable[object], n_clusters: int | None = 10

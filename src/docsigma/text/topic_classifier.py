@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from docsigma._base import HasDefaults
 from docsigma.classifiers._base import BaseClassifier, BaseEmbeddingClassifier
+from docsigma.classifiers._folds import check_column, held_out_share
 from docsigma.classifiers._labels import has_label, labels_of
 from docsigma.classifiers._pairs import learn_pairs
 from docsigma.classifiers.counts_classifier import CountsClassifier
@@ -51,6 +54,10 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
     missing_label : object, default=-1
         The label that stands for none, besides None, NaN, NA and blanks. With None,
         -1 is a class like any other; it is one anyway in labels of -1 and 1.
+    calibration : float, default=0
+        Share of the labelled texts that are kept from embedder and classifier, for
+        :meth:`calibrate`. Copies of a text, and texts of one of the `groups`, stay
+        together; of each class at least one text is learned from.
     verbose : bool, default=False
         Whether steps longer than two seconds show a progress bar.
 
@@ -79,6 +86,7 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
         "embedder": [DocumentEmbedder, None],
         "kind": [str, BaseClassifier],
         "missing_label": "no_validation",
+        "calibration": [Interval(Real, 0, 1, closed="left")],
         "verbose": ["boolean"],
     }
 
@@ -93,11 +101,13 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
         *,
         kind: Any = "hybrid",
         missing_label: Any = -1,
+        calibration: float = 0,
         verbose: bool = False,
     ) -> None:
         self.embedder = embedder
         self.kind = kind
         self.missing_label = missing_label
+        self.calibration = calibration
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -133,12 +143,14 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
         self
         """
         texts = as_texts(X)
-        labels = _as_labels(y, len(texts))
-        if not has_label(labels, self.missing_label).any():
-            raise InputError(f"none of the {len(texts)} texts has a label")
+        labels, rows = self._some_labels(y, len(texts))
         weights = _check_sample_weight(
             sample_weight, texts, dtype=np.float64, ensure_non_negative=True
         )
+        columns = {"groups": groups, "times": times}
+        if self.calibration:
+            rows = rows[weights[rows] > 0]
+            return self._fit_and_calibrate(texts, labels, rows, weights, columns)
         given = DocumentEmbedder() if self.embedder is None else self.embedder
         if not hasattr(given, "model_"):
             given = clone(given)
@@ -158,9 +170,58 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
             pairs, more = learn_pairs(texts, words, weights, verbose=self.verbose)
             counts = sparse.hstack([counts, more], format="csr")
         self.classifier_ = classifier.fit(
-            counts, labels, weights, groups=groups, times=times, pairs=pairs
+            counts, labels, weights, **columns, pairs=pairs
         )
         self.embedder_ = given
+        return self
+
+    def _some_labels(
+        self, y: Any, n_texts: int
+    ) -> tuple[NDArray[Any], NDArray[np.intp]]:
+        """Return labels, and the rows that have one; refuse a column without any."""
+        labels = _as_labels(y, n_texts)
+        known = np.flatnonzero(has_label(labels, self.missing_label))
+        if not len(known):
+            raise InputError(f"none of the {n_texts} texts has a label")
+        return labels, known
+
+    def _fit_and_calibrate(
+        self,
+        texts: list[str],
+        labels: NDArray[Any],
+        known: NDArray[np.intp],
+        weights: Floats,
+        columns: dict[str, Any],
+    ) -> Self:
+        """Fit to some of the texts, and calibrate on the rest."""
+        if hasattr(self.embedder, "model_"):
+            raise InputError(
+                "`calibration` needs an `embedder` that is not fitted: this one may "
+                "have seen all texts"
+            )
+        every = np.arange(len(texts))
+        for name, column in columns.items():
+            if column is not None:
+                columns[name] = check_column(name, column, len(texts), every)
+        codes = np.full(len(texts), -1)
+        codes[known] = np.unique(labels[known].tolist(), return_inverse=True)[1]
+        groups = texts if columns["groups"] is None else columns["groups"]
+        held = held_out_share(codes, self.calibration, groups, columns["times"])
+        rest, used = np.flatnonzero(~held), known[held[known]]
+        if not len(used):
+            raise InputError(
+                f"`calibration`={self.calibration:g} holds out none of the "
+                f"{len(known)} labelled texts"
+            )
+        part = clone(self).set_params(calibration=0)
+        part.fit(
+            [texts[row] for row in rest],
+            labels[rest],
+            weights[rest],
+            **{k: None if v is None else v[rest] for k, v in columns.items()},
+        )
+        part.calibrate([texts[row] for row in used], labels[used])
+        self.embedder_, self.classifier_ = part.embedder_, part.classifier_
         return self
 
     def embed(self, X: Iterable[object]) -> EmbeddedDocuments:
@@ -209,10 +270,7 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
     ) -> float:
         """Return the accuracy on the documents that have a label."""
         texts = as_texts(X)
-        labels = _as_labels(y, len(texts))
-        known = np.flatnonzero(has_label(labels, self.missing_label))
-        if not len(known):
-            raise InputError(f"none of the {len(texts)} texts has a label")
+        labels, known = self._some_labels(y, len(texts))
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, texts)[known]
         own = np.array(labels[known].tolist())
@@ -232,10 +290,7 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
         """
         check_is_fitted(self)
         texts = as_texts(X)
-        labels = _as_labels(y, len(texts))
-        known = np.flatnonzero(has_label(labels, self.missing_label))
-        if not len(known):
-            raise InputError(f"none of the {len(texts)} texts has a label")
+        labels, known = self._some_labels(y, len(texts))
         own = np.array(labels[known].tolist())
         self.classifier_.calibrate_on_texts([texts[row] for row in known], own)
         return self

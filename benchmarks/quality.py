@@ -10,10 +10,11 @@ r"""Quality of `TopicClassifier` on texts, with default settings, beside baselin
 Without a name, all six corpora are run. `whole` trains on all training texts and
 evaluates the test texts, whole and cut to their first words. `few` keeps the labels of
 a few random documents of each class; the seeds of the embedder take turns over the
-draws. Nothing is chosen on test texts. The loss of each test text is kept below
-`benchmarks/.cache`, so that `compare` can compare document by document, and baselines,
-which are run once, need not be run again. Documents are embedded once per embedder, as
-an embedding depends on nothing else. Seconds are CPU seconds.
+draws. Nothing is chosen on test texts. The loss of each test text is kept, so that
+`compare` can compare document by document: ours below `benchmarks/.cache`, those of
+baselines, which take an hour and a half, in `benchmarks/results/losses`. Documents are
+embedded once per embedder, as an embedding depends on nothing else. Seconds are CPU
+seconds.
 """
 
 from __future__ import annotations
@@ -68,25 +69,63 @@ FEW: dict[str, Callable[[], _baselines.Baseline]] = {
 }
 
 
+class Losses:
+    """Losses and hits of test texts, in one file per part and corpus."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def add(self, key: str, losses: dict[str, Any]) -> None:
+        """Keep what one classifier achieves; a thousandth of a nat is enough."""
+        part, corpus, method, number = key.split("/")
+        path = self._folder / f"{part}-{corpus}.npz"
+        found = dict(np.load(path)) if path.exists() else {}
+        for name, values in losses.items():
+            small = np.float16 if name.startswith("loss") else np.bool_
+            found[f"{method}/{number}/{name}"] = values.astype(small)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(".part.npz")
+        np.savez_compressed(temporary, **found)
+        temporary.replace(path)
+
+    def has(self, key: str) -> bool:
+        """Whether those of one classifier are kept."""
+        part, corpus, method, number = key.split("/")
+        return int(number) in self.of(part, corpus).get(method, {})
+
+    def parts(self) -> list[tuple[str, str]]:
+        """Return the parts and corpora that are there."""
+        names = sorted(path.stem for path in self._folder.glob("*.npz"))
+        return [tuple(name.rsplit("-", 1)) for name in names]
+
+    def of(self, part: str, corpus: str) -> dict[str, dict[int, dict[str, Any]]]:
+        """Return arrays by method, number of seed or draw, and name."""
+        path = self._folder / f"{part}-{corpus}.npz"
+        found: dict[str, dict[int, dict[str, Any]]] = {}
+        for key, values in (np.load(path) if path.exists() else {}).items():
+            method, number, name = key.split("/")
+            found.setdefault(method, {}).setdefault(int(number), {})[name] = values
+        return found
+
+
 class Results:
     """A JSON file of rows, and the losses of test texts."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._path = options.out / f"quality-{options.command}.json"
-        self._cache = options.cache
+        ours = options.command != "baselines"
+        self._losses = Losses(options.cache if ours else options.losses)
         found = json.loads(self._path.read_text()) if self._path.exists() else {}
         self._runs, self._rows = found.get("runs", {}), found.get("rows", {})
         self._run = describe_run(torch.get_num_threads()) | changed_commit(ROOT)
 
     def has(self, key: str) -> bool:
         """Whether a row and its losses are there."""
-        return key in self._rows and (self._cache / f"{key}.npz").exists()
+        return key in self._rows and self._losses.has(key)
 
     def add(self, key: str, row: dict[str, Any], losses: dict[str, Any]) -> None:
         """Keep a row, and the losses it is made of."""
-        path = self._cache / f"{key}.npz"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez_compressed(path, **losses)
+        self._losses.add(key, losses)
         print(key, json.dumps(row), flush=True)
         self._rows[key] = {"run": self._run["date"], **row}
         self._runs[self._run["date"]] = self._run
@@ -187,8 +226,7 @@ def measure_one(
     begun = time.process_time()
     classifier.fit(corpus.texts, labels)
     about["fit_seconds"] = round(time.process_time() - begun, 2)
-    own = method == OURS
-    about["settings"] = repr(classifier) if own else classifier.settings_
+    about["settings"] = repr(classifier) if method == OURS else classifier.settings_
     return evaluate(classifier, corpus, sizes, **about)
 
 
@@ -261,17 +299,13 @@ def measure(options: argparse.Namespace) -> None:
 def compare(options: argparse.Namespace) -> None:
     """Compare with the best baseline of each cell; positive means ours is worse."""
     rows = []
-    for ours in sorted(options.cache.glob(f"*/*/{OURS}")):
-        own = _arrays(ours)
-        others = {
-            folder.name: _arrays(folder)
-            for folder in sorted(ours.parent.iterdir())
-            if folder != ours
-        }
-        if ours.parts[-3] == "whole":  # baselines have no seeds
+    mine, theirs = Losses(options.cache), Losses(options.losses)
+    for part, corpus in mine.parts():
+        own, others = mine.of(part, corpus)[OURS], theirs.of(part, corpus)
+        if part == "whole":  # baselines have no seeds
             others = {k: dict.fromkeys(own, o[0]) for k, o in others.items()}
         for size in sorted(int(k[5:]) for k in next(iter(own.values())) if "loss" in k):
-            row = {"part": ours.parts[-3], "corpus": ours.parts[-2], "words": size}
+            row = {"part": part, "corpus": corpus, "words": size}
             for measure, kept in (("cross_entropy", "loss"), ("accuracy", "hit")):
                 found = [
                     paired(own, other, f"{kept}_{size}") | {"baseline": name}
@@ -300,10 +334,6 @@ def compare(options: argparse.Namespace) -> None:
     write(options.out / "quality-compare.json", rows)
 
 
-def _arrays(folder: Path) -> dict[int, Any]:
-    return {int(path.stem): np.load(path) for path in folder.glob("*.npz")}
-
-
 def paired(own: Any, other: Any, name: str) -> dict[str, Any]:
     """Return means and their difference, in crossed standard errors.
 
@@ -330,10 +360,8 @@ def paired(own: Any, other: Any, name: str) -> dict[str, Any]:
 
 def measure_time(options: argparse.Namespace) -> None:
     """Time fits beside TF-IDF + LR, fits with few labels, and scoring."""
-    report: dict[str, Any] = describe_run(torch.get_num_threads()) | changed_commit(
-        ROOT
-    )
-    report["corpora"] = {}
+    about = describe_run(torch.get_num_threads()) | changed_commit(ROOT)
+    report: dict[str, Any] = {**about, "corpora": {}}
     for corpus in map(load, options.corpora):
         embedder = DocumentEmbedder(random_state=0).fit(corpus.texts)
         topics = TopicClassifier(embedder)
@@ -412,6 +440,8 @@ def main(arguments: list[str] | None = None) -> None:
         folder = ROOT / "benchmarks"
         command.add_argument("--out", type=Path, default=folder / "results")
         command.add_argument("--cache", type=Path, default=folder / ".cache/quality")
+        losses = folder / "results" / "losses"
+        command.add_argument("--losses", type=Path, default=losses)
     options = parser.parse_args(arguments)
     options.work(options)
 

@@ -34,7 +34,8 @@ def quality(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 def test_ours_is_compared_with_the_best_baseline(quality: Any, tmp_path: Path) -> None:
     def run(*arguments: object) -> None:
-        where = ("--out", tmp_path, "--cache", tmp_path)
+        losses = ("--cache", tmp_path, "--losses", tmp_path / "losses")
+        where = ("--out", tmp_path, *losses)
         quality.main([str(a) for a in (*arguments, *where)])
 
     few = ("few", "small", "--per-class", 1, 5, "--draws", 2)

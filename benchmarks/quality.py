@@ -322,16 +322,16 @@ def compare(options: argparse.Namespace) -> None:
         cells = [
             f"{c['ours']:7.3f} {c['theirs']:7.3f} {c['errors_worse']:+6.1f} "
             f"{c['baseline']:27}"
-            for c in (row.get("cross_entropy"), row.get("accuracy"))
-            if c
+            for c in (row["cross_entropy"], row["accuracy"])
         ]
         print(name, *cells)
     for measure in ("cross_entropy", "accuracy"):
-        cells = [row[measure] for row in rows if measure in row]
+        cells = [row[measure] for row in rows]
         worse = sum(cell["errors_worse"] > 2 for cell in cells)
         mean = np.mean([cell["worse"] for cell in cells]) if cells else np.nan
         print(f"{measure}: {worse} of {len(cells)} cells worse, on average {mean:+.4f}")
-    write(options.out / "quality-compare.json", rows)
+    report = describe_run(1) | changed_commit(ROOT) | {"rows": rows}
+    write(options.out / "quality-compare.json", report)
 
 
 def paired(own: Any, other: Any, name: str) -> dict[str, Any]:

@@ -422,6 +422,10 @@ def test_triage_writes_what_to_look_at(folder, tmp_path, capsys):
     succeed(capsys, *fit)
     assert "promises nothing yet" in refuse(capsys, "triage", clf, test, "--out", out)
     assert not out.exists()
+    same = refuse(capsys, *fit, "--force", "--calibration", folder / "train.jsonl")
+    assert "train.jsonl itself" in same
+    predict = ("classifier", "predict", clf, test, "--out", tmp_path / "sets.jsonl")
+    assert "has none: use" in refuse(capsys, *predict, "--coverage", "0.8")
     succeed(capsys, *fit, "--force", "--calibration", test)
     shown = succeed(capsys, "triage", clf, test, "--top", "3", "--out", out)
     assert "left to the classifier" in shown

@@ -214,10 +214,23 @@ def test_triage_shows_the_doubtful_with_a_reason(topics, support, tmp_path):
     left = np.setdiff1d(np.arange(32), [one.row for one in safe.rows])
     assert (proba[left].max(axis=1) >= topics.reject(0.3)).all()
     for wrong in ({}, {"top": 1, "risk": 0.1}):
-        with pytest.raises(InputError, match="give one of `top` and `risk`"):
+        with pytest.raises(InputError, match="one of `top` and `risk`, not both"):
             topics.triage(texts, **wrong)
-    with pytest.raises(InputError, match="`top` must be at least 1, got 0"):
-        topics.triage(texts, top=0)
+    for top in (0, 1.5):
+        with pytest.raises(InputError, match=f"whole number, at least 1, got {top}"):
+            topics.triage(texts, top=top)
+
+
+def test_labels_and_options_that_do_not_fit_get_one_sentence(topics, support):
+    texts = support.texts[:3]
+    with pytest.raises(InputError, match="`y` has the label 'z', which is none of the"):
+        topics.calibrate(texts, ["z"] * 3)
+    for reject in ("x", -1):
+        with pytest.raises(InputError, match="`reject` must be a probability"):
+            topics.predict(texts, reject=reject)
+    name = topics.classes_[0]
+    with pytest.raises(InputError, match=f"`unknown` is '{name}', which is one of the"):
+        topics.predict(texts, unknown=name)
 
 
 def test_the_next_to_label_are_those_without_a_label(topics, support):
@@ -231,6 +244,8 @@ def test_the_next_to_label_are_those_without_a_label(topics, support):
     assert len(topics.next_to_label(texts, 3)) == 3
     with pytest.raises(InputError, match="`n` must be at least 1, got 0"):
         topics.next_to_label(texts, 0)
+    with pytest.raises(InputError, match="`n` is 63, but there are 62 texts"):
+        topics.next_to_label(texts, 63)
     with pytest.raises(InputError, match="62 texts but 1 labels"):
         topics.next_to_label(texts, 1, ["internet"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from docsigma._array_checks import Floats
 from docsigma.classifiers._base import BaseClassifier
+from docsigma.classifiers._labels import encode
 from docsigma.classifiers.guarantees import Guarantees, with_cut_copies
 from docsigma.exceptions import InputError
-from docsigma.metrics._probabilities import check_probabilities
 from docsigma.models.components import known_words
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ class Promises(BaseClassifier):
         level : float
             Share of documents of known classes that may be called unknown.
         """
+        if not isinstance(reject, Real) or not reject >= 0:
+            raise InputError(f"`reject` must be a probability, got {reject!r}")
+        if unknown is not None and unknown in self.classes_.tolist():
+            raise InputError(f"`unknown` is {unknown!r}, which is one of the classes")
         documents = self._documents(X)
         labels = chosen_labels(self.predict_log_proba(documents), self.classes_, reject)
         if unknown is not None:
@@ -129,10 +134,8 @@ class Promises(BaseClassifier):
             there are too few.
         """
         documents = self._documents(X)
-        proba, codes = check_probabilities(
-            self.predict_proba(documents), y, self.classes_
-        )
-        n = len(codes)
+        codes, n = encode(y, self.classes_, len(documents)), len(documents)
+        proba = self.predict_proba(documents)
         cut = np.zeros(n) if is_cut is None else np.asarray(is_cut, dtype=np.float64)
         self._guarantees = Guarantees(
             proba[np.arange(n), codes],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,9 +76,9 @@ def triage(
     times that of the label if it is one.
     """
     if (top is None) == (risk is None):
-        raise InputError("give one of `top` and `risk`")
-    if top is not None and top < 1:
-        raise InputError(f"`top` must be at least 1, got {top}")
+        raise InputError("give one of `top` and `risk`, not both")
+    if top is not None and not (isinstance(top, Integral) and top >= 1):
+        raise InputError(f"`top` must be a whole number, at least 1, got {top!r}")
     if not texts:
         return Triage([], 0, 0.0)
     documents = classifier.embed_texts(texts)
@@ -91,7 +92,7 @@ def triage(
         assert risk is not None
         least = classifier.reject(risk)
         order = order[(best < least)[order] | (p_values <= level)[order]]
-    chosen, names = order[:top], classifier.classes_
+    chosen, names = order[:top], classifier.classes_.tolist()
     ranked = np.argsort(-proba[chosen], axis=1, kind="stable")
     second = ranked[:, min(1, proba.shape[1] - 1)]
     rows = [

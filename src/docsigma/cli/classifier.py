@@ -85,6 +85,11 @@ def fit(
 
     check_choice("--kind", kind, KINDS)
     _common.check_writable(out, model, docs, calibration, folder=True, force=force)
+    if calibration is not None and Path(calibration).resolve() == Path(docs).resolve():
+        raise InputError(
+            f"--calibration is {docs} itself: it needs documents that the classifier "
+            "is not fitted to"
+        )
     bar = not (quiet or as_json) and sys.stderr.isatty()
     smm = _common.load_model(model).set_params(verbose=bar)
     source = reader.count(docs, smm)
@@ -123,7 +128,7 @@ def predict(
     docs: _common.DocumentsArgument,
     out: TableFile,
     *,
-    coverage: Coverage = 0.9,
+    coverage: Coverage | None = None,
     probabilities: Annotated[
         bool,
         typer.Option("--probabilities", help="Add the probability of each class."),
@@ -155,9 +160,14 @@ def predict(
         return
     out = part.file(out)
     check_table(out, clf, docs, force=force)
-    if not 0 < coverage < 1:
+    if coverage is not None and not 0 < coverage < 1:
         raise InputError(f"--coverage must be between 0 and 1, got {coverage:g}")
     classifier = CountsClassifier.load(clf)
+    if coverage is not None and not classifier.is_calibrated:
+        raise InputError(
+            f"--coverage is for prediction sets, and {clf} has none: use "
+            "`classifier fit --calibration`"
+        )
     source = reader.count(docs, classifier.model_, part.rows)
     n_tokens = source.counts.n_tokens
     tops = []
@@ -165,7 +175,8 @@ def predict(
     def blocks() -> Blocks:
         for rows in source.blocks():
             documents = source.embedded_by(classifier, rows)
-            found = predicted_columns(classifier, documents, coverage)
+            share = 0.9 if coverage is None else coverage
+            found = predicted_columns(classifier, documents, share)
             tops.append(found["probability"])
             every = found.pop("probabilities")
             columns = source.named(rows)

@@ -47,7 +47,7 @@ def _describe_index(folder: Path, as_json: bool) -> None:
         "labels": sorted(set(labels)),
         "metric": index.metric,
         "approximate": index._neighbours is not None,
-        "probabilities": index.calibration is not None,
+        "probabilities": index.calibration is not None or index._has_classes,
         "n_excerpts": len(found._excerpts),
         "model": type(found.model).__name__,
         "n_components": int(found.model.n_components),

@@ -78,7 +78,9 @@ def search(
             }
         )
     elif not n_tokens:
-        _common.show("no word of the query is known to the model: nothing is found")
+        empty = "the query has no word" if not texts[0].split() else None
+        nothing = empty or "no word of the query is known to the model"
+        _common.show(f"{nothing}: nothing is found")
     elif not matches:
         _common.show("no document of the index has the label and variance asked for")
     else:
@@ -86,8 +88,9 @@ def search(
         _show(found, matches, f"{known} in {index}")
         if p_value is not None and p_value <= UNLIKE:
             _common.show(
-                f"The query is like nothing in {index}: of documents as long, "
-                f"{100 * p_value:.0f} % share so little with another one"
+                f"The query may be like nothing in {index}: only {100 * p_value:.0f} % "
+                "of the indexed documents of its length have so few rare words in "
+                "common with another document"
             )
 
 

@@ -86,3 +86,5 @@ def triage(
         label = _common.beginning(one.text), str(one.predicted)
         table.add_row(*label, f"{one.probability:.2f}", str(one.second), one.reason)
     _common.show(table)
+    if len(rows) > 20:
+        _common.show(f"and {len(rows) - 20} more: --out writes all of them")

@@ -211,7 +211,8 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
         if not len(used):
             raise InputError(
                 f"`calibration`={self.calibration:g} holds out none of the "
-                f"{len(known)} labelled texts"
+                f"{len(known)} labelled texts: give a larger share, or more labels per "
+                "class and more groups"
             )
         part = clone(self).set_params(calibration=0)
         part.fit(
@@ -381,6 +382,8 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
         if n < 1:
             raise InputError(f"`n` must be at least 1, got {n}")
         documents = self.embed(X)
+        if n > len(documents):
+            raise InputError(f"`n` is {n}, but there are {len(documents)} texts")
         labelled = np.zeros(0, dtype=np.intp)
         if y is not None:
             labels = _as_labels(y, len(documents))

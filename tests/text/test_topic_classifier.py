@@ -229,7 +229,7 @@ def test_labels_and_options_that_do_not_fit_get_one_sentence(topics, support):
         with pytest.raises(InputError, match="`reject` must be a probability"):
             topics.predict(texts, reject=reject)
     name = topics.classes_[0]
-    with pytest.raises(InputError, match=f"`unknown` is '{name}', which is one of the"):
+    with pytest.raises(InputError, match=f"`unknown` is {name}, which is one of the"):
         topics.predict(texts, unknown=name)
 
 

@@ -55,7 +55,7 @@ class Promises(BaseClassifier):
         if not isinstance(reject, Real) or not reject >= 0:
             raise InputError(f"`reject` must be a probability, got {reject!r}")
         if unknown is not None and unknown in self.classes_.tolist():
-            raise InputError(f"`unknown` is {unknown!r}, which is one of the classes")
+            raise InputError(f"`unknown` is {unknown}, which is one of the classes")
         documents = self._documents(X)
         labels = chosen_labels(self.predict_log_proba(documents), self.classes_, reject)
         if unknown is not None:

@@ -237,7 +237,7 @@ def test_mean_and_covariance_of_everything_are_found():
 def test_the_scatter_is_a_sum_over_documents_and_classes(spread):
     rng = np.random.default_rng(0)
     n, K, n_classes = 60, 7, 4
-    # Informations that are equal, nearly equal, far apart, and zero.
+    # Rates that are equal, nearly equal, far apart, and zero.
     word = np.append(0.3 * (1 + spread * np.arange(K - 2)), [0.0, 0.0])
     doubt = 1 / (1 + rng.uniform(0, 100, (n, 1)) * word)
     linear, means = rng.normal(size=(n, K)), rng.normal(size=(n_classes, K))
@@ -249,7 +249,7 @@ def test_the_scatter_is_a_sum_over_documents_and_classes(spread):
     ours = expected_scatter(
         *(torch.from_numpy(a) for a in (linear, doubt, word, weights, means))
     ).numpy()
-    # Informations within 1e-5 count as equal, others lose eps / 1e-5 to the division.
+    # Rates within 1e-5 count as equal, others lose eps / 1e-5 to the division.
     scale = np.abs(direct).max()
     np.testing.assert_allclose(ours, direct, rtol=0, atol=1e-9 * scale)
     np.testing.assert_allclose(ours, ours.T, rtol=0, atol=1e-9 * scale)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from docsigma._array_checks import Floats
     from docsigma.classifiers._factors import Factors, Information
 
-# Two informations that differ by less, relative to the larger, count as equal: where
+# Two rates of information that differ by less, relative to the larger, are equal: where
 # the rounding of their difference meets the error of taking their mean.
 CLOSE = 1e-5
 

@@ -74,7 +74,10 @@ def test_explore_serves_both_batches_and_keeps_labels(folder, capsys, served, tm
     with testclient.TestClient(app, base_url="http://127.0.0.1:8001") as client:
         about = client.get("/explore/about").json()
         assert (about["n"], about["n_old"], about["title"]) == (200, 100, "new")
-        assert len(about["drift"]["topics"]) == 3
+        # Three topics, and finer ones that changed.
+        topics = about["drift"]["topics"]
+        assert len(topics) - sum(topic["grew"] is not None for topic in topics) <= 3
+        assert len(topics) >= 3
         shown = client.get("/explore/document/150").json()
         assert shown["id"] == "new50"
         body = {"rows": [150], "label": "money"}

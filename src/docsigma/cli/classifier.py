@@ -31,9 +31,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Coverage = Annotated[
-    float, option("Share of documents whose prediction set has the right label.")
-]
 PLOTS = (
     "reliability.png",
     "risk_coverage.png",
@@ -128,7 +125,13 @@ def predict(
     docs: _common.DocumentsArgument,
     out: TableFile,
     *,
-    coverage: Coverage | None = None,
+    coverage: Annotated[
+        float | None,
+        option(
+            "Share of documents whose prediction set has the right label.",
+            "0.9, if CLF is calibrated",
+        ),
+    ] = None,
     probabilities: Annotated[
         bool,
         typer.Option("--probabilities", help="Add the probability of each class."),
@@ -217,7 +220,9 @@ def evaluate(
     docs: _common.DocumentsArgument,
     plots: Annotated[Path | None, option("Folder for plots.", "none are drawn")] = None,
     *,
-    coverage: Coverage = 0.9,
+    coverage: Annotated[
+        float, option("Share of documents whose prediction set has the right label.")
+    ] = 0.9,
     reader: _common.DocumentOptions,
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite the plots, if they exist.")

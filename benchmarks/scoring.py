@@ -58,7 +58,7 @@ def main() -> None:
     given = parser.parse_args()
     train, labels = draw(given.documents, given.components, 1)
     test, truth = draw(given.documents, given.components, 2)
-    score = EvidenceClassifier(covariance="diagonal")
+    score = EvidenceClassifier()
     glcu = UncertainGaussianClassifier(max_iter=10)
     report: dict[str, Any] = {
         "n_documents": given.documents,

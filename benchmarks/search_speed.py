@@ -60,7 +60,7 @@ def measure(n: int, k: int, n_queries: int, n_exact: int) -> dict[str, Any]:
     documents, _ = draw(n, k, topics, random)
     queries, _ = draw(n_queries, k, topics, random)
     train, labels = draw(min(n, 4000), k, topics, random)
-    classifier = EvidenceClassifier(covariance="diagonal", tempering=(1.0, 1e9))
+    classifier = EvidenceClassifier()
     classifier.fit(train, labels)
     report: dict[str, Any] = {"n_documents": n, "n_components": k}
     report["n_queries"] = n_queries

@@ -11,12 +11,8 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from docsigma._array_checks import Floats
-from docsigma.classifiers.settings import CUTS, MANY
+from docsigma.classifiers.settings import CUTS, ENOUGH, MANY
 from docsigma.exceptions import InputError
-
-# Whole documents of like length that a p-value takes, at the least, so that it can be
-# 0.05: cut copies of longer documents say less than short ones that were written so.
-ENOUGH = 19
 
 COLUMNS = ("true", "top", "lengths", "familiarity", "is_cut")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 # Documents are held out in so many parts to choose everything that is chosen.
 N_FOLDS = 3
 
-# Inverse l2 weight of the logistic regression, of rows whose squares are 1 to 2.
+# Inverse l2 weight of the logistic regression; rows have mean squares of 2 at most.
 C = 3.0
 
 # Steps in which EM estimates the covariance, at the most, and the mean change of a
@@ -30,6 +30,10 @@ MOST_PAIRS = 2**18
 # Documents of like length that a promise is made from, at the least: at 90 %, the
 # coverage of sets made from so many has a standard deviation of 3 %.
 MANY = 100
+
+# Whole documents of like length that a p-value takes, at the least, so that it can be
+# 0.05: cut copies of longer documents say less than short ones that were written so.
+ENOUGH = 19
 
 # Words to which calibration texts are cut where a length is rare: in the middle of the
 # powers of two that share thresholds.

@@ -31,7 +31,7 @@ from scipy import sparse
 from _corpora import CORPORA, cut, draw_labels, load
 from _versions import commit
 from docsigma import BayesianSMM, DocumentEmbedder, TopicClassifier
-from docsigma.classifiers import _believed_classes, hybrid
+from docsigma.classifiers import _believed_classes
 from docsigma.classifiers._believed_classes import BelievedClasses
 from docsigma.classifiers._words import inverse_document_frequencies
 from docsigma.classifiers.hybrid import HybridClassifier
@@ -76,10 +76,12 @@ def without(number: int) -> Any:
     return [(HybridClassifier, "_opinions", opinions)]
 
 
-def means_alone(self: HybridClassifier, documents: Any) -> Any:
-    """Let the regression see the means of embeddings only."""
+def words_too(self: HybridClassifier, documents: Any) -> Any:
+    """Let the regression see TF-IDF of words beside the means of embeddings."""
     found = PLAIN_FEATURES(self, documents)
-    return replace(found, joint=found.joint[:, documents.counts.shape[1] :])
+    words = found.words[:, : documents.counts.shape[1]]
+    means = sparse.hstack([words, sparse.csr_matrix(found.means)], format="csr")
+    return replace(found, means=means)
 
 
 def no_guesses(self: HybridClassifier, features: Any, known: Any, unknown: Any) -> None:
@@ -121,9 +123,7 @@ PIECES: dict[str, list[tuple[Any, str, Any]]] = {
     "no machine": without(0),
     "no regression": without(1),
     "no score": without(2),
-    "regression of means alone": [(HybridClassifier, "_features", means_alone)],
-    "C 1": [(hybrid, "C", 1.0)],
-    "C 10": [(hybrid, "C", 10.0)],
+    "regression of words too": [(HybridClassifier, "_features", words_too)],
     "weighted counts": [],
 }
 EVERY_WORD = [(_believed_classes, "BELIEFS", (1.0,))]
@@ -138,7 +138,13 @@ ONE = {
     "score alone": one_part(2),
     "machine alone": one_part(0),
 }
-PARTS = ("as it is", "no machine", "no regression", "no score")
+PARTS = (
+    "as it is",
+    "no machine",
+    "no regression",
+    "regression of words too",
+    "no score",
+)
 FEW = {
     **{name: PIECES[name] for name in PARTS},
     **SCORE,

@@ -113,9 +113,8 @@ def test_a_useless_embedding_gets_no_weight(setting, train):
     noise = np.random.default_rng(0).normal(size=(len(labels), 40))
     with_noise = HybridClassifier().fit(points(train, noise), labels)
     without = HybridClassifier().fit(points(train, noise[:, :1] * 0), labels)
-    # Of 200 documents and 40 columns of noise, which the regression cannot tell from
-    # words, some is believed by chance.
-    assert with_noise.cross_entropy_ < 1.1 * without.cross_entropy_
+    # Of 200 documents and 40 columns of noise some is believed by chance.
+    assert with_noise.cross_entropy_ < 1.05 * without.cross_entropy_
 
 
 @pytest.mark.parametrize("missing", [None, -1, np.nan, " "])

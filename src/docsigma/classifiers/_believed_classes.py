@@ -13,7 +13,6 @@ from docsigma.classifiers._class_gaussians import (
     ClassGaussians,
     fit_classes,
     left_out,
-    overall,
 )
 from docsigma.classifiers._pool import fit_pool, pooled
 from docsigma.classifiers.settings import BELIEFS, STEPS
@@ -43,8 +42,6 @@ class BelievedClasses:
     classes : list of ClassGaussians
     log_prior : Tensor of shape (n_classes,)
         Priors of the classes.
-    centre : Tensor of shape (K,)
-        Mean of all embeddings.
     """
 
     beliefs: tuple[float, ...]
@@ -52,7 +49,6 @@ class BelievedClasses:
     shares: tuple[float, ...]
     classes: list[ClassGaussians]
     log_prior: Tensor
-    centre: Tensor
 
     @classmethod
     def fit(
@@ -62,6 +58,7 @@ class BelievedClasses:
         known: Tensor,
         unknown: Tensor,
         log_prior: Tensor,
+        everything: Tensor,
         *,
         temperature: bool = True,
     ) -> BelievedClasses:
@@ -70,7 +67,6 @@ class BelievedClasses:
         The arguments are those of :func:`fit_classes`. With `temperature`, sharpness
         and shares are what labelled documents ask for when each is left out.
         """
-        everything = overall(information, factors, known.sum(dim=1) + unknown)
         ways = [(1.0, torch.zeros_like(unknown))]
         if unknown.any():
             ways = [*((belief, unknown) for belief in BELIEFS), *ways]
@@ -87,7 +83,7 @@ class BelievedClasses:
         shares = _shares(np.stack(found), targets)
         beliefs = tuple(belief for belief, _ in ways)
         ways_found = beliefs, tuple(sharpness), tuple(shares.tolist())
-        return cls(*ways_found, classes, log_prior, everything[0])
+        return cls(*ways_found, classes, log_prior)
 
     def log_proba(self, factors: Factors) -> Floats:
         """Return log probabilities of the classes."""

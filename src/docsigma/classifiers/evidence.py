@@ -18,7 +18,7 @@ from docsigma._array_checks import Floats
 from docsigma._devices import choose_device
 from docsigma.classifiers._base import BaseGaussianClassifier
 from docsigma.classifiers._believed_classes import BelievedClasses
-from docsigma.classifiers._class_gaussians import ClassGaussians
+from docsigma.classifiers._class_gaussians import ClassGaussians, overall
 from docsigma.classifiers._covariance import invert
 from docsigma.classifiers._factors import Information, log_ratio
 from docsigma.classifiers._labels import TrainingLabels, fingerprints, resolve_priors
@@ -151,7 +151,29 @@ class EvidenceClassifier(BaseGaussianClassifier):
         ).sampled(MOST_UNLABELLED)
         labels = labels.merged(fingerprints(_columns(X)))
         prior = resolve_priors(self.priors, labels.class_weights)
-        return self.learn(X[labels.rows], *labels.targets(), labels.classes, prior)
+        documents, (known, unknown) = X[labels.rows], labels.targets()
+        self.survey(documents, known.sum(axis=1) + unknown)
+        return self.learn(documents, known, unknown, labels.classes, prior)
+
+    def survey(self, X: Any, weights: Floats) -> None:
+        """Learn what all documents have in common, for which no label is needed.
+
+        That is the information in a word, and where embeddings lie.
+
+        Parameters
+        ----------
+        X : GaussianPosterior or ndarray
+            Documents.
+        weights : ndarray of shape (n_documents,)
+            Their weights.
+        """
+        gaussians = isinstance(X, GaussianPosterior)
+        find = Information.of if gaussians else Information.exact
+        self._information = find(X, choose_device(self.device), weights)
+        factors = self._factors(X)
+        each = torch.from_numpy(weights).to(factors.size)
+        self._everything = overall(self._information, factors, each)
+        self.centre_ = self._everything[0].cpu().numpy()
 
     def learn(
         self,
@@ -161,7 +183,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         classes: Any = None,
         prior: Floats | None = None,
     ) -> Self:
-        """Learn classes from weights in them.
+        """Learn classes from weights in them, after :meth:`survey`.
 
         Parameters
         ----------
@@ -182,7 +204,6 @@ class EvidenceClassifier(BaseGaussianClassifier):
             prior = np.maximum(totals / totals.sum(), 1e-12)
         rows = np.flatnonzero(known.any(axis=1) | (unknown > 0))
         X, known, unknown = X[rows], known[rows], unknown[rows]
-        self._information = self._information_of(X, known.sum(axis=1) + unknown)
         factors = self._factors(X)
         own, guessed, log_prior = (
             torch.from_numpy(array).to(factors.size)
@@ -194,12 +215,12 @@ class EvidenceClassifier(BaseGaussianClassifier):
             own,
             guessed,
             log_prior,
+            self._everything,
             temperature=self.temperature,
         )
         first = self._classes.classes[0]
-        self.centre_ = self._classes.centre.cpu().numpy()
         axes, _ = self._information.axes(first.within)
-        away = torch.linalg.solve(axes, (first.means - self._classes.centre).mT).mT
+        away = torch.linalg.solve(axes, (first.means - self._everything[0]).mT).mT
         # The prior of the means counts as one class more.
         spread = (away.square().sum(dim=0) + 1) / (len(away) + 1)
         self.between_covariance_ = ((axes * spread) @ axes.mT).cpu().numpy()
@@ -309,11 +330,6 @@ class EvidenceClassifier(BaseGaussianClassifier):
         prior = GaussianPrior.isotropic(self.prior_precision, half)
         return GaussianPosterior(X[:, :half], X[:, half:], prior=prior)
 
-    def _information_of(self, X: Any, weights: Floats) -> Information:
-        gaussians = isinstance(X, GaussianPosterior)
-        find = Information.of if gaussians else Information.exact
-        return find(X, choose_device(self.device), weights)
-
     def _factors(self, X: Any) -> Factors:
         if isinstance(X, GaussianPosterior):
             return self._information.factors(X)
@@ -367,16 +383,14 @@ class EvidenceClassifier(BaseGaussianClassifier):
         device = choose_device(self.device)
         self._information = Information.of_arrays(under("information.", arrays), device)
         prior = arrays["class_prior_"]
-        own = arrays["means"], arrays["within"], np.log(prior), self.centre_
-        means, within, log_prior, centre = (torch.tensor(a, device=device) for a in own)
+        own = arrays["means"], arrays["within"], np.log(prior)
+        means, within, log_prior = (torch.tensor(a, device=device) for a in own)
         pairs = zip(means, within, strict=True)
         classes = [ClassGaussians(self._information, *pair) for pair in pairs]
         beliefs, sharpness, shares = (
             tuple(arrays[name].tolist()) for name in ("beliefs", "sharpness", "shares")
         )
-        self._classes = BelievedClasses(
-            beliefs, sharpness, shares, classes, log_prior, centre
-        )
+        self._classes = BelievedClasses(beliefs, sharpness, shares, classes, log_prior)
         self.covariance_ = arrays["within"][0]
         self.precision_ = invert(self.covariance_)
         super()._store_classes(

@@ -27,7 +27,7 @@ from docsigma.classifiers._words import inverse_document_frequencies, tfidf
 from docsigma.classifiers.documents import EmbeddedDocuments
 from docsigma.classifiers.evidence import EvidenceClassifier
 from docsigma.classifiers.explanation import Explanation, explain_document
-from docsigma.classifiers.settings import MOST_UNLABELLED, N_FOLDS, C
+from docsigma.classifiers.settings import MOST_UNLABELLED, N_FOLDS
 from docsigma.exceptions import InputError
 from docsigma.parts import under
 
@@ -40,26 +40,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Features:
-    """What the parts see.
-
-    TF-IDF of words and pairs; that of words alone beside scaled means; and embeddings.
-    """
+    """What the parts see: TF-IDF of words and pairs, scaled means, and embeddings."""
 
     words: sp.csr_matrix
-    joint: sp.csr_matrix
+    means: Floats
     embedding: GaussianPosterior | NDArray[Any]
 
     def __getitem__(self, rows: Any) -> Features:
-        return Features(self.words[rows], self.joint[rows], self.embedding[rows])
+        return Features(self.words[rows], self.means[rows], self.embedding[rows])
 
 
 class HybridClassifier(BaseClassifier):
     r"""Three plain classifiers of words and embeddings, pooled.
 
     A linear support vector machine sees TF-IDF of words and of pairs of words, in rows
-    of length 1; a logistic regression sees that of the words, and the means of the
-    embeddings, centred and of mean square 1; the score is the likelihood of Gaussian
-    classes. Their log probabilities are pooled,
+    of length 1; a logistic regression sees the means of the embeddings, centred and of
+    mean square 1; the score is the likelihood of Gaussian classes. Their log
+    probabilities are pooled,
 
     .. math::
 
@@ -173,9 +170,12 @@ class HybridClassifier(BaseClassifier):
         self._norm = float(np.sqrt(np.average(squares, weights=weights))) or 1.0
         features = self._features(documents)
         splits = make_splits(labels.codes, self.n_folds, self.random_state, **column)
+        self.score_ = EvidenceClassifier(device=self.device)
+        self.score_.n_features_in_ = len(self._centre)
+        self.score_.survey(features.embedding, weights)
         self.cross_entropy_: float | None = None
         guess = self._choose(features, known, unknown, splits) if splits else True
-        self._learn_score(features, known, unknown)
+        self.score_.learn(features.embedding, known, unknown)
         self._learn_linear(features, known, guess * unknown)
         if not splits:
             self._imitate(features, known, unknown)
@@ -192,7 +192,7 @@ class HybridClassifier(BaseClassifier):
         found: dict[bool, list[list[Floats]]] = {guess: [] for guess in choices}
         for split in self._shown(splits):
             rest = trained_on(known, split)
-            self._learn_score(features, rest, unknown)
+            self.score_.learn(features.embedding, rest, unknown)
             for guess, parts in found.items():
                 self._learn_linear(features, rest, guess * unknown)
                 parts.append(self._opinions(features[split.held_out]))
@@ -229,16 +229,11 @@ class HybridClassifier(BaseClassifier):
     def _shown(self, steps: Any) -> Any:
         return tqdm(steps, "choosing", delay=2, disable=not self.verbose)
 
-    def _learn_score(self, features: Features, known: Floats, unknown: Floats) -> None:
-        self.score_ = EvidenceClassifier(device=self.device)
-        self.score_.n_features_in_ = len(self._centre)
-        self.score_.learn(features.embedding, known, unknown)
-
     def _learn_linear(self, features: Features, known: Floats, unknown: Floats) -> None:
         targets = self._targets(features, known, unknown)
         self.machine_ = LinearScores.fit(_machine(), features.words, targets)
-        regression = LogisticRegression(C=C)
-        self.regression_ = LinearScores.fit(regression, features.joint, targets)
+        regression = LogisticRegression()
+        self.regression_ = LinearScores.fit(regression, features.means, targets)
 
     def _targets(self, features: Features, known: Floats, unknown: Floats) -> Floats:
         """Return weights in the classes; the score's guesses where labels are none."""
@@ -251,7 +246,7 @@ class HybridClassifier(BaseClassifier):
         """Return the log probabilities that are pooled."""
         return [
             self.machine_.log_proba(features.words),
-            self.regression_.log_proba(features.joint),
+            self.regression_.log_proba(features.means),
             self.score_.predict_log_proba(features.embedding),
         ]
 
@@ -283,9 +278,8 @@ class HybridClassifier(BaseClassifier):
 
     def _features(self, documents: EmbeddedDocuments) -> Features:
         words = tfidf(documents.both, self._idf)
-        means = sp.csr_matrix((documents.means - self._centre) / self._norm)
-        joint = sp.hstack([words[:, : documents.counts.shape[1]], means], format="csr")
-        return Features(words, joint, documents.embedding)
+        means = (documents.means - self._centre) / self._norm
+        return Features(words, means, documents.embedding)
 
     def _class_scores(self, X: Any) -> Floats:
         check_is_fitted(self)
@@ -319,21 +313,19 @@ class HybridClassifier(BaseClassifier):
             Names of words and then of pairs; by default their numbers.
         """
         check_is_fitted(self)
-        features, n_words = self._features(self._check(X)), X.counts.shape[1]
+        features = self._features(self._check(X))
         order = np.argsort(-self._class_scores(X), axis=1, kind="stable")
-        # What each word adds to the scores, and each component of the embedding.
         machine = self.pool_[0] * self.machine_.coefficients
         regression = self.pool_[1] * self.regression_.coefficients
-        machine[:n_words] += regression[:n_words]
-        means = features.joint[:, n_words:] @ regression[n_words:]
-        score = self.score_.predict_log_proba(features.embedding)
+        score = self.pool_[2] * self.score_.predict_log_proba(features.embedding)
+        embedding = features.means @ regression + score
         intercepts = self.pool_[0] * self.machine_.intercept
         return [
             explain_document(
                 self,
                 features.words[row],
                 machine,
-                means[row] + self.pool_[2] * score[row],
+                embedding[row],
                 intercepts + self.pool_[1] * self.regression_.intercept,
                 bool(X.n_tokens[row] == 0),
                 (int(order[row, 0]), int(order[row, 1])),

@@ -9,9 +9,6 @@ from __future__ import annotations
 # Documents are held out in so many parts to choose everything that is chosen.
 N_FOLDS = 3
 
-# Inverse l2 weight of the logistic regression; rows have mean squares of 2 at most.
-C = 3.0
-
 # Steps in which EM estimates the covariance, at the most, and the mean change of a
 # document's probabilities that ends them.
 STEPS = 20

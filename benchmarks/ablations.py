@@ -33,6 +33,7 @@ from _versions import commit
 from docsigma import BayesianSMM, DocumentEmbedder, TopicClassifier
 from docsigma.classifiers import _believed_classes
 from docsigma.classifiers._believed_classes import BelievedClasses
+from docsigma.classifiers._factors import Factors
 from docsigma.classifiers._words import inverse_document_frequencies
 from docsigma.classifiers.hybrid import HybridClassifier
 from peers_machine import describe_run
@@ -99,6 +100,11 @@ def equal_shares(log_proba: Any, _: Any) -> Any:
     return np.full(len(log_proba), 1 / len(log_proba))
 
 
+def all_words(self: Factors, share: float) -> Factors:
+    """Let words count however often a document has them."""
+    return self.times(torch.full_like(self.size, share))
+
+
 def one_part(number: int) -> Any:
     """Return a pool that listens to one part only, as sure as it is."""
 
@@ -127,8 +133,10 @@ PIECES: dict[str, list[tuple[Any, str, Any]]] = {
     "weighted counts": [],
 }
 EVERY_WORD = [(_believed_classes, "BELIEFS", (1.0,))]
+REPEATED = [(Factors, "repeating", all_words)]
 SCORE = {
     "every word counts in full": EVERY_WORD,
+    "repeated words count": REPEATED,
     "no temperatures": [(BelievedClasses, "fit", no_temperatures)],
     "equal shares": [(_believed_classes, "_shares", equal_shares)],
 }

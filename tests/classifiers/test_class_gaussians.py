@@ -38,7 +38,8 @@ def draw_classes(rng, n, K, n_classes):
         as_tensor(G), torch.zeros(K).double(), torch.eye(K).double()
     )
     classes = ClassGaussians(information, as_tensor(means), as_tensor(within))
-    factors = Factors(as_tensor(linear), as_tensor(size))
+    every = torch.ones(n, dtype=torch.float64)
+    factors = Factors(as_tensor(linear), as_tensor(size), every)
     return classes, factors, (G, within, means, linear, size)
 
 

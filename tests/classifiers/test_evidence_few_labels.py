@@ -7,11 +7,13 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 
-from docsigma import InputError
+from docsigma import GaussianPosterior, InputError
 from docsigma.classifiers import EvidenceClassifier
 from docsigma.classifiers._labels import TrainingLabels, fingerprints, has_label
+from docsigma.classifiers.documents import EmbeddedDocuments
 from evidence_draws import draw_classes, draw_documents
 
 
@@ -222,3 +224,32 @@ def test_labels_are_checked_and_merged():
     assert sorted(pairs) == [(0, 2.0), (1, 5.0)]
     with pytest.raises(InputError, match="infinity: inf in row 1"):
         TrainingLabels.check_some([1.0, np.inf], 2)
+
+
+def test_words_that_are_there_already_say_nothing_new():
+    """Documents have every word 1, 2, 4 or 8 times, as if each had been drawn anew."""
+    gains, costs = [], []
+    for seed in (0, 3, 6):
+        (q, y), (new, truth) = draw(seed, spread=0.5)
+        seen = hide(y, 1)
+        (own, bare), (others, bare_others) = repeat(q, seed), repeat(new, seed + 10)
+        counted = loss(EvidenceClassifier().fit(own, seen), others, truth)
+        alone = loss(EvidenceClassifier().fit(bare, seen), bare_others, truth)
+        once = loss(EvidenceClassifier().fit(q, seen), new, truth)
+        gains.append(alone - counted)
+        costs.append(counted - once)
+    # Of nine seeds gains had a mean of 0.11 and a standard deviation of 0.1, costs one
+    # of 0.01 and of 0.04: each test fails in a share of 3 % or less of other seeds.
+    assert np.mean(gains) > 0
+    assert abs(np.mean(costs)) < 0.06
+
+
+def repeat(q, seed):
+    """Documents with counts, and the same without, of words that come several times."""
+    times = 2.0 ** np.random.default_rng(seed).integers(4, size=len(q))
+    precision = 1 + (1 / q.variance - 1) * times[:, None]
+    mean = q.mean / q.variance * times[:, None] / precision
+    tokens = q.n_tokens * times
+    bare = GaussianPosterior(mean, 1 / precision, prior=q.prior, n_tokens=tokens)
+    counts = sparse.csr_matrix(times[:, None])
+    return EmbeddedDocuments(counts, bare, counts[:, :0]), bare

@@ -28,13 +28,14 @@ if TYPE_CHECKING:
 class BelievedClasses:
     """Gaussian classes, learned several times where documents without label take part.
 
-    Once for each of :data:`BELIEFS` in how much a word counts, and once from labelled
-    documents alone. The probabilities are a mixture.
+    Once for each of :data:`BELIEFS` in how much a word counts that a document has for
+    the first time, and once from labelled documents alone, in which every word counts.
+    The probabilities are a mixture.
 
     Attributes
     ----------
     beliefs : tuple of float
-        Share of what documents say that counts, for each time.
+        How much a word counts, for each time but the last.
     sharpness : tuple of float
         Exponents of the probabilities of each: inverse temperatures.
     shares : tuple of float
@@ -67,13 +68,13 @@ class BelievedClasses:
         The arguments are those of :func:`fit_classes`. With `temperature`, sharpness
         and shares are what labelled documents ask for when each is left out.
         """
-        ways = [(1.0, torch.zeros_like(unknown))]
-        if unknown.any():
-            ways = [*((belief, unknown) for belief in BELIEFS), *ways]
+        beliefs = BELIEFS if unknown.any() else ()
+        ways = [(factors.repeating(belief), unknown) for belief in beliefs]
+        ways.append((factors, torch.zeros_like(unknown)))
         targets = known[known.any(dim=1)].cpu().numpy()
         classes, sharpness, found = [], [1.0] * len(ways), []
-        for number, (belief, others) in enumerate(ways):
-            arguments = factors.times(belief), known, others, log_prior, everything
+        for number, (counted, others) in enumerate(ways):
+            arguments = counted, known, others, log_prior, everything
             classes.append(fit_classes(information, *arguments))
             scores = left_out(classes[-1], *arguments) + log_prior
             log_proba = scores.log_softmax(dim=1).cpu().numpy()
@@ -81,18 +82,23 @@ class BelievedClasses:
                 sharpness[number] = float(fit_pool([log_proba], targets)[0])
             found.append(pooled(np.array(sharpness[number : number + 1]), [log_proba]))
         shares = _shares(np.stack(found), targets)
-        beliefs = tuple(belief for belief, _ in ways)
-        ways_found = beliefs, tuple(sharpness), tuple(shares.tolist())
-        return cls(*ways_found, classes, log_prior)
+        chosen = tuple(sharpness), tuple(shares.tolist())
+        return cls(beliefs, *chosen, classes, log_prior)
+
+    def counted(self, number: int, factors: Factors) -> Factors:
+        """Return what documents say to the classes that were learned at one time."""
+        if number == len(self.beliefs):
+            return factors
+        return factors.repeating(self.beliefs[number])
 
     def log_proba(self, factors: Factors) -> Floats:
         """Return log probabilities of the classes."""
         found = []
-        for belief, sharp, share, classes in zip(
-            self.beliefs, self.sharpness, self.shares, self.classes, strict=True
+        for number, (sharp, share, classes) in enumerate(
+            zip(self.sharpness, self.shares, self.classes, strict=True)
         ):
-            tempered = factors.times(belief)
-            scores = (classes.scores(tempered) + self.log_prior).log_softmax(dim=1)
+            counted = self.counted(number, factors)
+            scores = (classes.scores(counted) + self.log_prior).log_softmax(dim=1)
             # A document that says nothing gets the priors, whatever the temperature.
             silent = (factors.size == 0)[:, None]
             scores = torch.where(silent, scores, sharp * scores).log_softmax(dim=1)

@@ -29,10 +29,14 @@ class Factors:
         :math:`h`.
     size : Tensor of shape (n,)
         :math:`c`: how much a document says, in words.
+    distinct : Tensor of shape (n,)
+        Share of its words that a document has for the first time; 1 if nobody has
+        counted them.
     """
 
     linear: Tensor
     size: Tensor
+    distinct: Tensor
 
     def __len__(self) -> int:
         return len(self.size)
@@ -40,12 +44,19 @@ class Factors:
     def __getitem__(self, rows: Any) -> Factors:
         if isinstance(rows, np.ndarray):
             rows = torch.from_numpy(rows).to(self.size.device)
-        return Factors(self.linear[rows], self.size[rows])
+        return Factors(self.linear[rows], self.size[rows], self.distinct[rows])
 
-    def times(self, share: Tensor | float) -> Factors:
+    def times(self, share: Tensor) -> Factors:
         """Return what the documents say if only a share of it counts."""
-        each = torch.as_tensor(share).to(self.size).expand(len(self))
-        return Factors(each[:, None] * self.linear, each * self.size)
+        linear = share[:, None] * self.linear
+        return Factors(linear, share * self.size, self.distinct)
+
+    def repeating(self, share: float) -> Factors:
+        """Return what the documents say if words repeat each other.
+
+        A word that a document has already says nothing, and the rest count by a share.
+        """
+        return self.times(share * self.distinct)
 
 
 @dataclass(frozen=True)
@@ -110,9 +121,10 @@ class Information:
     def factors_of_points(self, points: Floats) -> Factors:
         """Return the factors of documents that are known exactly."""
         found = torch.tensor(points).to(self.matrix)
-        return Factors(found @ self.matrix, torch.ones(len(points)).to(found))
+        ones = torch.ones(len(points)).to(found)
+        return Factors(found @ self.matrix, ones, ones)
 
-    def factors(self, q: GaussianPosterior) -> Factors:
+    def factors(self, q: GaussianPosterior, distinct: Floats | None = None) -> Factors:
         """Divide the prior out of posteriors that carry it.
 
         A document without known words says nothing at all.
@@ -133,7 +145,12 @@ class Information:
         mean = torch.tensor(q.mean, dtype=torch.float64, device=size.device)
         linear = size[:, None] * (mean @ self.matrix)
         prior = (mean - self.prior_mean) @ self.prior_precision
-        return Factors(linear + (size > 0)[:, None] * prior, size)
+        shares = np.ones(len(q)) if distinct is None else distinct
+        return Factors(
+            linear + (size > 0)[:, None] * prior,
+            size,
+            torch.tensor(shares).to(size),
+        )
 
     def axes(self, covariance: Tensor) -> tuple[Tensor, Tensor]:
         """Return axes, as columns, and the information of a word along them.

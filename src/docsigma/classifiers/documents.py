@@ -81,6 +81,12 @@ class EmbeddedDocuments:
         return np.asarray(self.counts.sum(axis=1), dtype=np.float64).ravel()
 
     @property
+    def distinct(self) -> Floats:
+        """Share of the known words of each document that it has for the first time."""
+        different = (self.counts > 0).sum(axis=1)
+        return np.asarray(different).ravel() / np.maximum(self.n_tokens, 1.0)
+
+    @property
     def lengths(self) -> Floats:
         """All words of each document, known or not."""
         unknown = 0.0 if self.n_unknown is None else self.n_unknown

@@ -23,6 +23,7 @@ from docsigma.classifiers._covariance import invert
 from docsigma.classifiers._factors import Information, log_ratio
 from docsigma.classifiers._labels import TrainingLabels, fingerprints, resolve_priors
 from docsigma.classifiers._uncertain_documents import half_of
+from docsigma.classifiers.documents import EmbeddedDocuments
 from docsigma.classifiers.settings import MOST_UNLABELLED
 from docsigma.exceptions import InputError
 from docsigma.parts import under
@@ -50,10 +51,12 @@ class EvidenceClassifier(BaseGaussianClassifier):
     a temperature that labelled documents choose, each left out of its class's mean.
 
     Documents without label take part in EM: they get the probabilities of the classes
-    for a label. Classes are then learned several times, each with its temperature: from
-    documents that count in full, in half and in quarter, as their words repeat each
-    other, and without those that have no label. The probabilities are a mixture, whose
-    shares the left-out documents choose. Class priors stay those of the labels.
+    for a label. As the words of a document repeat each other, only those count that it
+    has for the first time, if their counts are given, and nobody knows by how much.
+    Classes are then learned several times, each with its temperature: from documents
+    that count in full, in half and in quarter, and from labelled ones alone. The
+    probabilities are a mixture, whose shares the left-out documents choose. Class
+    priors stay those of the labels.
 
     Parameters
     ----------
@@ -139,9 +142,9 @@ class EvidenceClassifier(BaseGaussianClassifier):
 
         Parameters
         ----------
-        X : GaussianPosterior, or array-like of shape (n_documents, n_features)
-            Posteriors with their prior and, if they are known, numbers of tokens; or
-            columns as `layout` says.
+        X : GaussianPosterior, EmbeddedDocuments or array-like
+            Posteriors with their prior and, if they are known, numbers of tokens, alone
+            or beside the word counts; or documents x columns as `layout` says.
         y, sample_weight
             As for :class:`~docsigma.classifiers.CountsClassifier`.
         """
@@ -167,9 +170,10 @@ class EvidenceClassifier(BaseGaussianClassifier):
         weights : ndarray of shape (n_documents,)
             Their weights.
         """
-        gaussians = isinstance(X, GaussianPosterior)
+        q, device = _embedding_of(X), choose_device(self.device)
+        gaussians = isinstance(q, GaussianPosterior)
         find = Information.of if gaussians else Information.exact
-        self._information = find(X, choose_device(self.device), weights)
+        self._information = find(q, device, weights)
         factors = self._factors(X)
         each = torch.from_numpy(weights).to(factors.size)
         self._everything = overall(self._information, factors, each)
@@ -244,7 +248,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         that says nothing. `X` is as `fit` takes it.
         """
         check_is_fitted(self)
-        found = self._classes.classes[0].scores(self._documents(X))
+        found = self._classes.classes[0].scores(self._first(X))
         return np.asarray(found.cpu().numpy())
 
     def same_topic_log_ratio(self, a: Any, b: Any) -> Floats:
@@ -297,7 +301,7 @@ class EvidenceClassifier(BaseGaussianClassifier):
         components, and the variances of class means, which are zero on average.
         """
         check_is_fitted(self)
-        first, documents = self._classes.classes[0], self._documents(X)
+        first, documents = self._classes.classes[0], self._first(X)
         centre, between = (
             torch.from_numpy(array).to(documents.size)
             for array in (self.centre_, self.between_covariance_)
@@ -311,19 +315,20 @@ class EvidenceClassifier(BaseGaussianClassifier):
     def _check(self, X: Any, *, reset: bool) -> Any:
         """Return posteriors that carry their prior, or points known exactly."""
         width = 1 if self.layout == "mean" else 2
-        if isinstance(X, GaussianPosterior):
+        q = _embedding_of(X)
+        if isinstance(q, GaussianPosterior):
             if reset:
-                self.n_features_in_ = width * X.n_components
+                self.n_features_in_ = width * q.n_components
                 if hasattr(self, "feature_names_in_"):
                     del self.feature_names_in_
-            elif width * X.n_components != self.n_features_in_:
+            elif width * q.n_components != self.n_features_in_:
                 raise InputError(
-                    f"`X` has embeddings of size {X.n_components}, but the classifier "
+                    f"`X` has embeddings of size {q.n_components}, but the classifier "
                     f"was trained with size {self.n_features_in_ // width}"
                 )
-            X.require_prior()
+            q.require_prior()
             return X
-        X = np.asarray(validate_data(self, X, dtype=np.float64, reset=reset))
+        X = np.asarray(validate_data(self, q, dtype=np.float64, reset=reset))
         if width == 1:
             return X
         half = half_of(X)
@@ -331,16 +336,22 @@ class EvidenceClassifier(BaseGaussianClassifier):
         return GaussianPosterior(X[:, :half], X[:, half:], prior=prior)
 
     def _factors(self, X: Any) -> Factors:
-        if isinstance(X, GaussianPosterior):
-            return self._information.factors(X)
-        return self._information.factors_of_points(X)
+        q = _embedding_of(X)
+        if not isinstance(q, GaussianPosterior):
+            return self._information.factors_of_points(q)
+        distinct = X.distinct if isinstance(X, EmbeddedDocuments) else None
+        return self._information.factors(q, distinct)
 
     def _documents(self, X: Any) -> Factors:
         return self._factors(self._check(X, reset=False))
 
+    def _first(self, X: Any) -> Factors:
+        """Return what documents say to the classes that were learned first."""
+        return self._classes.counted(0, self._documents(X))
+
     def _log_densities(self, documents: Factors) -> tuple[Floats, Floats]:
-        first = self._classes.classes[0]
-        by_class, common = first.scores(documents), first.constants(documents)
+        first, counted = self._classes.classes[0], self._classes.counted(0, documents)
+        by_class, common = first.scores(counted), first.constants(counted)
         return by_class.cpu().numpy(), common.cpu().numpy()
 
     def _estimate_means(self, documents: Factors, labels: TrainingLabels) -> Floats:
@@ -349,8 +360,8 @@ class EvidenceClassifier(BaseGaussianClassifier):
         centre = torch.from_numpy(self.centre_).to(device)
         own = documents[labels.kept]
         found, classes = self._classes, []
-        for belief, each in zip(found.beliefs, found.classes, strict=True):
-            more = each.means_of(own.times(belief), weights, centre)
+        for number, each in enumerate(found.classes):
+            more = each.means_of(found.counted(number, own), weights, centre)
             classes.append(replace(each, means=torch.cat([each.means, more])))
         self._classes = replace(found, classes=classes)
         return np.asarray(classes[0].means[len(self.means_) :].cpu().numpy())
@@ -400,7 +411,13 @@ class EvidenceClassifier(BaseGaussianClassifier):
 
 def _columns(X: Any) -> Floats:
     """Return documents as columns of numbers, which tell them apart."""
-    if not isinstance(X, GaussianPosterior):
-        return np.asarray(X)
-    n_tokens = np.zeros(len(X)) if X.n_tokens is None else X.n_tokens
-    return np.hstack([X.mean, X.variance, n_tokens[:, None]])
+    q = _embedding_of(X)
+    if not isinstance(q, GaussianPosterior):
+        return np.asarray(q)
+    n_tokens = np.zeros(len(q)) if q.n_tokens is None else q.n_tokens
+    return np.hstack([q.mean, q.variance, n_tokens[:, None]])
+
+
+def _embedding_of(X: Any) -> Any:
+    """Return Gaussians or points, which may come with their word counts."""
+    return X.embedding if isinstance(X, EmbeddedDocuments) else X

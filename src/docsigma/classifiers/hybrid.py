@@ -35,19 +35,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from docsigma.classifiers._folds import Split
-    from docsigma.posterior import GaussianPosterior
 
 
 @dataclass(frozen=True)
 class Features:
-    """What the parts see: TF-IDF of words and pairs, scaled means, and embeddings."""
+    """What the parts see: TF-IDF of words and pairs, scaled means, and documents."""
 
     words: sp.csr_matrix
     means: Floats
-    embedding: GaussianPosterior | NDArray[Any]
+    documents: EmbeddedDocuments
 
     def __getitem__(self, rows: Any) -> Features:
-        return Features(self.words[rows], self.means[rows], self.embedding[rows])
+        return Features(self.words[rows], self.means[rows], self.documents[rows])
 
 
 class HybridClassifier(BaseClassifier):
@@ -172,10 +171,10 @@ class HybridClassifier(BaseClassifier):
         splits = make_splits(labels.codes, self.n_folds, self.random_state, **column)
         self.score_ = EvidenceClassifier(device=self.device)
         self.score_.n_features_in_ = len(self._centre)
-        self.score_.survey(features.embedding, weights)
+        self.score_.survey(features.documents, weights)
         self.cross_entropy_: float | None = None
         guess = self._choose(features, known, unknown, splits) if splits else True
-        self.score_.learn(features.embedding, known, unknown)
+        self.score_.learn(features.documents, known, unknown)
         self._learn_linear(features, known, guess * unknown)
         if not splits:
             self._imitate(features, known, unknown)
@@ -192,7 +191,7 @@ class HybridClassifier(BaseClassifier):
         found: dict[bool, list[list[Floats]]] = {guess: [] for guess in choices}
         for split in self._shown(splits):
             rest = trained_on(known, split)
-            self.score_.learn(features.embedding, rest, unknown)
+            self.score_.learn(features.documents, rest, unknown)
             for guess, parts in found.items():
                 self._learn_linear(features, rest, guess * unknown)
                 parts.append(self._opinions(features[split.held_out]))
@@ -239,7 +238,7 @@ class HybridClassifier(BaseClassifier):
         """Return weights in the classes; the score's guesses where labels are none."""
         if not unknown.any():
             return known
-        guessed = np.exp(self.score_.predict_log_proba(features.embedding))
+        guessed = np.exp(self.score_.predict_log_proba(features.documents))
         return np.asarray(known + unknown[:, None] * guessed)
 
     def _opinions(self, features: Features) -> list[Floats]:
@@ -247,7 +246,7 @@ class HybridClassifier(BaseClassifier):
         return [
             self.machine_.log_proba(features.words),
             self.regression_.log_proba(features.means),
-            self.score_.predict_log_proba(features.embedding),
+            self.score_.predict_log_proba(features.documents),
         ]
 
     def _check(self, X: Any) -> EmbeddedDocuments:
@@ -279,7 +278,7 @@ class HybridClassifier(BaseClassifier):
     def _features(self, documents: EmbeddedDocuments) -> Features:
         words = tfidf(documents.both, self._idf)
         means = (documents.means - self._centre) / self._norm
-        return Features(words, means, documents.embedding)
+        return Features(words, means, documents)
 
     def _class_scores(self, X: Any) -> Floats:
         check_is_fitted(self)
@@ -317,7 +316,7 @@ class HybridClassifier(BaseClassifier):
         order = np.argsort(-self._class_scores(X), axis=1, kind="stable")
         machine = self.pool_[0] * self.machine_.coefficients
         regression = self.pool_[1] * self.regression_.coefficients
-        score = self.pool_[2] * self.score_.predict_log_proba(features.embedding)
+        score = self.pool_[2] * self.score_.predict_log_proba(features.documents)
         embedding = features.means @ regression + score
         intercepts = self.pool_[0] * self.machine_.intercept
         return [

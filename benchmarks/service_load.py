@@ -47,9 +47,10 @@ def free_port() -> int:
 class Server:
     """A server in a process of its own."""
 
-    def __init__(self, model: Path) -> None:
+    def __init__(self, model: Path, *options: object) -> None:
         self.port = free_port()
         command = ["-m", "docsigma.cli", "serve", str(model), "--port", str(self.port)]
+        command += map(str, options)
         environ = {k: v for k, v in os.environ.items() if k != "DOCSIGMA_API_KEY"}
         self.process = subprocess.Popen(
             [sys.executable, *command],
@@ -102,15 +103,18 @@ def request(texts: list[str]) -> bytes:
     return json.dumps({"texts": texts}).encode()
 
 
-def single_documents(server: Server, texts: list[str], rate: float, n: int) -> Any:
+def single_documents(
+    server: Server, texts: list[str], rate: float, n: int, path: str = "/embed"
+) -> Any:
     """Ask for `n` single documents, `rate` per second; return their times."""
     times: list[float] = []
-    start = time.perf_counter()
+    # All clients are there before the first request is due.
+    start = time.perf_counter() + 1.0
 
     def ask(i: int) -> None:
         due = start + i / rate
         time.sleep(max(0.0, due - time.perf_counter()))
-        status, _ = server.ask("/embed", request([texts[i % len(texts)]]))
+        status, _ = server.ask(path, request([texts[i % len(texts)]]))
         assert status == 200, status
         # From when it was due: a server that falls behind is not let off.
         times.append(time.perf_counter() - due)

@@ -264,3 +264,58 @@ def test_neighbours_lie_together_without_ellipses(page, workspace):
     page.select_option("#layout", "exact")
     until(page, "DS.map.exact")
     assert page.evaluate("DS.map.points.x.slice(0, 3).join()") == before
+
+
+def test_a_message_hides_no_text_of_the_panel(page):
+    page.click("#tabs [data-tab='Label']")
+    page.click("#ask")
+    until(page, "DS.app.learning.asking && DS.app.shown !== null")
+    until(page, "document.getElementById('status').innerText.startsWith('Give')")
+    said = page.locator("#status").bounding_box()
+    assert said["x"] + said["width"] <= page.locator("#side").bounding_box()["x"]
+
+
+def test_the_number_of_a_key_in_the_box_is_its_label(page, workspace):
+    label_by_name(page, 7, "wet")
+    select(page, [8])
+    page.fill("#new-label", "1")
+    assert page.locator("#chips [data-label]").all_inner_texts() == ["wet\n1"]
+    page.press("#new-label", "Enter")
+    until(page, "DS.app.state.label[8] >= 0")
+    # No label has the key 2, so that it is a name; then the name comes first.
+    label_by_name(page, 9, "2")
+    label_by_name(page, 10, "dry")
+    label_by_name(page, 11, "2")
+    assert workspace.labels.of == {7: "wet", 8: "wet", 9: "2", 10: "dry", 11: "2"}
+
+
+def test_documents_of_a_label_are_listed_and_lie_on_top(page, workspace):
+    for row in (7, 8):
+        label_by_name(page, row, "wet")
+    page.click("#tabs [data-tab='Label']")
+    page.click("#labels [data-name='wet']")
+    until(page, "document.querySelectorAll('#labels .item').length === 2")
+    shown = page.locator("#labels .item").all_inner_texts()
+    assert [workspace.ids[row] in shown[row - 7] for row in (7, 8)] == [True, True]
+    # All others are drawn before, wherever they are.
+    assert page.evaluate("DS.map.behind.indexOf(0)") == 7
+    assert page.evaluate("DS.map.behind.reduce((a, b) => a + b)") == len(workspace) - 2
+    colour = page.evaluate(
+        """(() => { const m = DS.map; m.selected = []; m.points.x[9] = m.points.x[7];
+          m.points.y[9] = m.points.y[7]; m.stale = true; m.drawNow();
+          const [x, y] = m.screen(7, m.panes()[0]).map(Math.round);
+          return m.pixels[x + y * m.width] === m.colour[7]; })()"""
+    )
+    assert colour
+    # A label taken back leaves the list.
+    press(page, "Control+z")
+    until(page, "document.querySelectorAll('#labels .item').length === 1")
+
+
+def test_dots_use_the_whole_scale_however_alike_certainties_are(page):
+    ranks = page.evaluate("[...DS.Map.ranks(Uint8Array.from([40, 42, 41, 41]))]")
+    assert ranks == [32, 223, 128, 128]
+    assert page.evaluate("[...DS.Map.ranks(new Uint8Array(3))]") == [128, 128, 128]
+    strength = page.evaluate("[...DS.map.strength]")
+    assert min(strength) < 32
+    assert max(strength) > 223

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from docsigma._array_checks import Floats
 from docsigma.counts._base import BLOCK
 from docsigma.exceptions import InputError
+from docsigma.groups.function_words import is_function_word
 from docsigma.groups.mixture import Mixture, choose_number, documents_as_factors
 from docsigma.models.components import centred_loadings, known_words
 from docsigma.posterior import GaussianPosterior
@@ -34,7 +35,8 @@ class Group:
     size : int
         Number of documents.
     words : list of str
-        Words that lift the group out of the whole, strongest first.
+        Words that lift the group out of the whole, strongest first; English function
+        words come last.
     nearest : list of int
         Rows of the three documents nearest to the centre, those without a known word
         last.
@@ -238,10 +240,13 @@ class Groups:
 
 
 def _distinct(words: Any, order: NDArray[np.intp], n_words: int) -> list[str]:
-    """Return the first words, without other endings of words that are there."""
+    """Return the first words, without other endings of words that are there.
+
+    English function words come after all others.
+    """
     found: list[str] = []
-    for column in order[: 5 * n_words]:
-        word = words[column]
+    candidates = [words[column] for column in order[: 5 * n_words]]
+    for word in sorted(candidates, key=is_function_word):
         stem = word[: max(3, len(word) - 2)]
         if not any(
             other.startswith(stem) and abs(len(other) - len(word)) <= 2

@@ -5,6 +5,8 @@
   const { h } = DS;
   // Labels between two fits while the page asks.
   const ROUND = 10;
+  // Documents of a label that are listed.
+  const LISTED = 100;
 
   DS.Learning = class {
     constructor(app) {
@@ -15,17 +17,27 @@
       // A label that a key gave many documents, until it is confirmed.
       this.pending = null;
       this.filter = "";
+      // Documents of the label whose name was clicked.
+      this.own = { code: -1, rows: [] };
       const form = document.getElementById("labelling");
       this.input = document.getElementById("new-label");
       form.addEventListener("submit", (event) => {
         event.preventDefault();
-        const label = this.input.value.trim();
+        const label = this.named(this.input.value.trim());
         if (!label) this.input.focus();
         else this.label(label);
       });
       this.input.addEventListener("input", () => this.chips());
       document.getElementById("unlabel").addEventListener("click", () => this.label(null));
       document.getElementById("skip").addEventListener("click", () => this.next());
+    }
+
+    // A number that is a label's key stands for it in the box too, unless a label has
+    // this name.
+    named(typed) {
+      const { names } = this.app.state;
+      const keyed = /^[1-9]$/.test(typed) && !names.includes(typed);
+      return (keyed && names[Number(typed) - 1]) || typed;
     }
 
     get asking() {
@@ -131,7 +143,7 @@
     // Labels that fit what is typed: those with a key first, then the most used.
     chips() {
       const { state } = this.app;
-      const typed = this.input.value.trim().toLowerCase();
+      const typed = this.named(this.input.value.trim()).toLowerCase();
       const counts = this.counts();
       const keyed = (number) => (number < 9 ? number - 9 : 0);
       const shown = state.names.map((name, number) => ({ name, number }))
@@ -158,12 +170,34 @@
       const fits = ({ name }) => name.toLowerCase().includes(this.filter.toLowerCase());
       return app.state.names.map((name, code) => ({ name, code })).filter(fits)
         .sort((a, b) => counts[b.code] - counts[a.code])
-        .map(({ name, code }) => h("button", {
+        .map(({ name, code }) => h("div", {}, h("button", {
           class: "topic", type: "button", title: name, "data-name": name,
-          "aria-pressed": String(app.highlight === code && app.colour === "label"),
-          onclick: () => app.toggleLabel(code),
+          "aria-pressed": String(this.isAlone(code)),
+          onclick: () => app.safely(() => this.show(code)),
         }, DS.swatch(code), h("span", { class: "words cut" }, name),
-        h("span", { class: "count" }, counts[code].toLocaleString("en"))));
+        h("span", { class: "count" }, counts[code].toLocaleString("en"))),
+        this.isAlone(code) && this.own.code === code ? DS.list(app, this.own.rows) : []));
+    }
+
+    isAlone(code) {
+      return this.app.highlight === code && this.app.colour === "label";
+    }
+
+    // The documents that have a label, to look them over, and only them on the map.
+    async show(code) {
+      const { app } = this;
+      app.toggleLabel(code);
+      this.own = { code, rows: [] };
+      await this.reload();
+      app.render();
+    }
+
+    async reload() {
+      const { code } = this.own;
+      if (!this.isAlone(code)) return;
+      const rows = [];
+      this.app.state.label.forEach((own, row) => { if (own === code) rows.push(row); });
+      this.own.rows = await this.app.source.rows(rows.slice(0, LISTED));
     }
 
     panel() {

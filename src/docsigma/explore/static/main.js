@@ -96,6 +96,7 @@
   app.readState = async () => {
     app.state = await app.source.state();
     app.repaint();
+    await app.learning.reload();
     app.learning.refresh();
   };
 
@@ -169,7 +170,7 @@
   // A map on which neighbours lie together, with the topics' names where they are.
   app.arrange = async (layout) => {
     if (layout === "neighbours" && !app.neighbours) {
-      app.say("Arranging by neighbours: seconds for thousands of documents, minutes for a hundred thousand …", "wait");
+      app.say("Arranging by neighbours: half a minute for ten thousand documents, minutes for a hundred thousand …", "wait");
       app.neighbours = await app.source.neighbours();
       app.say("");
     }

@@ -28,6 +28,8 @@
       this.weight = new Uint8Array(this.n).fill(1);
       this.shape = new Uint8Array(this.n);
       this.shaped = false;
+      // Documents that are faded or have no name: below all others.
+      this.behind = new Uint8Array(this.n);
       // The certain ones come last, and lie on top.
       this.order = Uint32Array.from({ length: this.n }, (_, i) => i)
         .sort((a, b) => points.certainty[a] - points.certainty[b]);
@@ -44,6 +46,7 @@
       this.path = null;
       this.frames = 0;
       this.wanted = false;
+      this.strength = DS.Map.ranks(points.certainty);
       this.bounds = DS.Map.bounds(points);
       new ResizeObserver(() => this.resize()).observe(canvas);
       this.resize();
@@ -55,6 +58,19 @@
       this.exact = exact;
       this.bounds = DS.Map.bounds(this.points);
       this.home();
+    }
+
+    // Ranks of bytes among all of them, from 0 to 255: texts that are all short, or all
+    // long, differ little in certainty itself, and use the whole scale this way.
+    static ranks(bytes) {
+      const counts = new Array(256).fill(0);
+      for (const value of bytes) counts[value] += 1;
+      let before = 0;
+      const ranks = counts.map((count) => {
+        before += count;
+        return Math.round((255 * (before - count / 2)) / bytes.length);
+      });
+      return bytes.map((value) => ranks[value]);
     }
 
     // The middle 99.8 % in either direction, so that one far document shrinks nothing.
@@ -151,15 +167,15 @@
       this.onview?.();
     }
 
-    // Colours by `colour_of` a row, faded by certainty or where `faded` says so, and the
-    // shape of each row's number if it has one.
+    // Colours by `colour_of` a row, faded where others are more certain or `faded` says so,
+    // and the shape of each row's number if it has one.
     paint(colour_of, show, faded, number_of = () => 0) {
       const ground = DS.colours.ground();
-      const { certainty } = this.points;
+      const { strength } = this;
       const cache = new Map();
       for (let i = 0; i < this.n; i++) {
         const [key, colour] = colour_of(i);
-        const level = show === "opacity" ? 1 + (certainty[i] >> 5) : 8;
+        const level = show === "opacity" ? 1 + (strength[i] >> 5) : 8;
         const away = faded(i);
         const name = key * 32 + level * 2 + (away ? 1 : 0);
         let found = cache.get(name);
@@ -169,8 +185,10 @@
           cache.set(name, found);
         }
         this.colour[i] = found;
-        this.shape[i] = DS.colours.shape(number_of(i));
-        this.weight[i] = show === "size" ? Math.round(certainty[i] / 85) : 1;
+        const number = number_of(i);
+        this.shape[i] = DS.colours.shape(number);
+        this.behind[i] = away || number < 0 ? 1 : 0;
+        this.weight[i] = show === "size" ? Math.round(strength[i] / 85) : 1;
       }
       this.shaped = this.shape.some((shape) => shape > 0);
       this.draw();
@@ -210,10 +228,10 @@
       const crowd = this.n > 30_000 ? 0 : this.n > 3000 ? 1 : 2;
       const grow = Math.min(3, Math.floor(zoomed / 1.5));
       const base = Math.round((crowd + grow) * (this.ratio > 1 ? 1.5 : 1));
-      for (const pane of this.panes()) this.dots(pane, base);
+      for (const pane of this.panes()) for (const behind of [1, 0]) this.dots(pane, base, behind);
     }
 
-    dots({ left, width, only }, base) {
+    dots({ left, width, only }, base, behind) {
       const { x, y } = this.points;
       const { x: cx, y: cy, scale } = this.view;
       const { pixels, order, colour, weight, shape, width: row_length, height } = this;
@@ -224,6 +242,7 @@
       const split = this.n_old;
       for (let k = 0; k < order.length; k++) {
         const i = order[k];
+        if (this.behind[i] !== behind) continue;
         if (only !== null && (i >= split ? 1 : 0) !== only) continue;
         const px = Math.round((x[i] - cx) * scale + middle);
         const py = Math.round(height / 2 - (y[i] - cy) * scale);

@@ -12,7 +12,7 @@ import torch
 
 from docsigma._array_checks import check_choice
 from docsigma.exceptions import InputError
-from docsigma.kernels import SoftmaxWords, softmax_moments
+from docsigma.kernels import SoftmaxWords, softmax_moments, view_moments
 from docsigma.objective import (
     ExpectedLse,
     document_bound,
@@ -54,16 +54,22 @@ class _Chunk:
     """Some documents, their posteriors and their likelihood."""
 
     model: Model
-    words: SoftmaxWords
+    words: list[SoftmaxWords]  # of each view
     q: Gaussians
     likelihood: DocumentLikelihood
 
     def lse(self, points: Tensor) -> Tensor:
         """Return the log-sum-exp at points of shape (n, R, K), float64."""
         flat = points.reshape(-1, points.shape[-1])
-        if self.words.loadings.shape[1] > flat.shape[1]:
+        if self.words[0].loadings.shape[1] > flat.shape[1]:
             flat = torch.cat([flat, 0.5 * flat * flat], dim=1)
-        lse = softmax_moments(flat, self.words).lse
+        shares = self.likelihood.counts.shares
+        if shares is None:
+            lse = softmax_moments(flat, self.words[0]).lse
+        else:
+            n_draws = len(flat) // max(1, len(shares))
+            each = shares.repeat_interleave(n_draws, dim=0)
+            lse = view_moments(flat, self.words, each).lse
         return lse.double().view(points.shape[:-1])
 
     def bound(self, likelihood: Tensor) -> Tensor:
@@ -152,7 +158,9 @@ def _monte_carlo(
 def _jensen(chunk: _Chunk, n_draws: int, draw: Draw) -> MarginalLikelihood:  # noqa: ARG001
     model, q = chunk.model, chunk.q
     # With the bound centred at zero it is the plain one.
-    lse = ExpectedLse(model, q.family)(q, torch.zeros_like(q.mean)).value
+    zero = torch.zeros_like(q.mean).repeat(1, len(model.ranges))
+    shares = chunk.likelihood.counts.shares
+    lse = ExpectedLse(model, q.family)(q, zero, shares).value
     bound = chunk.bound(chunk.likelihood.value(q.mean, lse))
     return MarginalLikelihood(bound, torch.zeros_like(bound))
 
@@ -245,10 +253,15 @@ def estimate_marginal_likelihood(
                 '`estimator="predictive"` needs word loadings with variances, as '
                 'loadings="gaussian" has them'
             )
+        if model.views is not None:
+            raise InputError(
+                '`estimator="predictive"` is for one view, and the model has '
+                f"{len(model.views)}: `view` returns the model of one"
+            )
         variance, second_moment = model.words
         columns = torch.cat([columns, variance], dim=1)
         bias = bias - 0.5 * variance @ second_moment
-    words = SoftmaxWords(columns, bias)
+    words = [SoftmaxWords(columns[s], bias[s]) for s in model.ranges]
     like = posterior.mean
     everything = model.likelihood.bind(counts, model.loadings, bias)
     values, errors = [], []

@@ -16,12 +16,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import torch
+
 from docsigma.kernels import (
     SoftmaxMoments,
     SoftmaxWords,
+    Views,
     Workspace,
     softmax_moments,
 )
+from docsigma.kernels.views import add_rows, present
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -63,6 +67,8 @@ class Model:
     words : WordSpread or None
         The variances of the loadings, if they have any. Posteriors of documents are
         inferred at the means; only the estimator ``predictive`` integrates T out.
+    views : Views or None
+        The views of a document, if there are several: each has a softmax of its own.
     """
 
     loadings: Tensor
@@ -70,11 +76,21 @@ class Model:
     likelihood: Likelihood
     prior: PriorTensors
     words: WordSpread | None = None
+    views: Views | None = None
 
     @property
     def n_components(self) -> int:
         """K."""
         return int(self.loadings.shape[1])
+
+    @property
+    def ranges(self) -> list[slice]:
+        """The words of each view."""
+        return [slice(None)] if self.views is None else self.views.ranges
+
+    def softmax_words(self) -> list[SoftmaxWords]:
+        """Return the words of each view, as the primitive takes them."""
+        return [SoftmaxWords(self.loadings[s], self.bias[s]) for s in self.ranges]
 
     def log_sum_exp(self, points: Tensor) -> Tensor:
         """Return the log-sum-exp of all words at one point per document, (n,)."""
@@ -94,8 +110,9 @@ class LseTerms(NamedTuple):
     """An expected log-sum-exp F and its derivatives, per document."""
 
     value: Tensor  # (n,), float64
-    first: Tensor  # (n, K): its gradient in the mean, and the best centre of the bound
+    first: Tensor  # (n, K): its gradient in the mean
     spread: Tensor  # twice the derivative of F in the covariance of q
+    centre: Tensor  # (n, L K): the best centre of the bound for each of L views
 
 
 class ExpectedLse:
@@ -115,6 +132,9 @@ class ExpectedLse:
     :math:`E_{\hat\theta}[t]` in the mean and half of
     :math:`\mathrm{Cov}_{\hat\theta}(t)` in the covariance. With the family's word
     features, ``[t, t**2]`` for a diagonal covariance, it is the one primitive.
+
+    With several views, F is the average of theirs, weighted by the document's tokens,
+    and each view has its own centre.
     """
 
     def __init__(
@@ -123,14 +143,40 @@ class ExpectedLse:
         self.family = family
         self.workspace = Workspace() if workspace is None else workspace
         features = family.word_features(model.loadings)
-        self.words = SoftmaxWords(features, model.bias)
+        self.words = [SoftmaxWords(features[s], model.bias[s]) for s in model.ranges]
 
-    def __call__(self, q: Gaussians, centre: Tensor) -> LseTerms:
-        """Evaluate the bound at posteriors `q`, centred at `centre`."""
+    def __call__(
+        self, q: Gaussians, centre: Tensor, shares: Tensor | None = None
+    ) -> LseTerms:
+        """Evaluate the bound at posteriors `q`, centred at `centre`.
+
+        `shares` (n, L) are the fractions of the tokens in each view.
+        """
+        if shares is None:
+            return self._of_view(self.words[0], q, centre)
+        centres = list(torch.split(centre, q.mean.shape[1], dim=1))
+        value = torch.zeros_like(shares[:, 0], dtype=torch.float64)
+        first, spread = torch.zeros_like(q.mean), None
+        for view, share in enumerate(shares.unbind(dim=1)):
+            rows = present(share)
+            terms = self._of_view(self.words[view], q[rows], centres[view][rows])
+            if spread is None:
+                spread = terms.spread.new_zeros(len(q), *terms.spread.shape[1:])
+            wide = share[rows].view(-1, *[1] * (spread.ndim - 1))
+            add_rows(value, rows, share[rows] * terms.value)
+            add_rows(first, rows, share[rows, None] * terms.first)
+            add_rows(spread, rows, wide * terms.spread)
+            centres[view] = centres[view].clone()
+            centres[view][rows] = terms.centre
+        assert spread is not None
+        return LseTerms(value, first, spread, torch.cat(centres, dim=1))
+
+    def _of_view(self, words: SoftmaxWords, q: Gaussians, centre: Tensor) -> LseTerms:
+        """Evaluate the bound for one view."""
         k = q.mean.shape[1]
         moments = softmax_moments(
             q.tilted(centre),
-            self.words,
+            words,
             first=True,
             second=self.family.second_moments,
             workspace=self.workspace,
@@ -138,7 +184,7 @@ class ExpectedLse:
         assert moments.first is not None
         first = moments.first[:, :k]
         value = moments.lse.double() + 0.5 * q.square(centre)
-        return LseTerms(value, first, self.family.spread(moments, k))
+        return LseTerms(value, first, self.family.spread(moments, k), first)
 
 
 def kl_divergence(q: Gaussians, prior: PriorTensors) -> Tensor:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from docsigma._base import Part
+    from docsigma.kernels import Views
 
 
 Value = TypeVar("Value")
@@ -130,14 +131,18 @@ class Parts:
         return [(role, getattr(self, role)) for role in KINDS]
 
     def model(
-        self, loadings: Tensor, bias: Tensor, variance: Tensor | None = None
+        self,
+        loadings: Tensor,
+        bias: Tensor,
+        variance: Tensor | None = None,
+        views: Views | None = None,
     ) -> Model:
         """Return the model of these parts and words; `variance` is of the loadings."""
         prior = self.prior.tensors(loadings.shape[1], loadings)
         words = None
         if variance is not None:
             words = WordSpread(variance, self.loadings.second_moment(variance))
-        return Model(loadings, bias, self.likelihood, prior, words)
+        return Model(loadings, bias, self.likelihood, prior, words, views)
 
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the arrays of all parts, named ``role.array``."""

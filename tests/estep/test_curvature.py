@@ -61,7 +61,7 @@ def test_basis_holds_the_moments_of_the_loadings_under_the_unigram(problem):
     t, m = problem.loadings.numpy(), problem.bias.numpy()
     unigram = np.exp(m) / np.exp(m).sum()
     basis = LoadingsBasis(problem.loadings, problem.bias, problem.prior_tensors)
-    np.testing.assert_allclose(basis.mean, np.average(t, axis=0, weights=unigram))
+    np.testing.assert_allclose(basis.means[0], np.average(t, axis=0, weights=unigram))
     covariance = np.cov(t.T, aweights=unigram, ddof=0)
     np.testing.assert_allclose(basis.variance, np.diag(covariance), atol=1e-12)
     vectors = basis.vectors.numpy()

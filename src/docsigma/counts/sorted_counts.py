@@ -16,14 +16,24 @@ if TYPE_CHECKING:
 
 
 class SortedCounts:
-    """Word counts with the most frequent word in the first column."""
+    """Word counts with the most frequent word in the first column.
 
-    def __init__(self, counts: sp.csr_matrix | Counts) -> None:
+    With `groups`, the number of the group of each column, from 0 and not falling,
+    groups stay in their order, and each is sorted.
+    """
+
+    def __init__(
+        self,
+        counts: sp.csr_matrix | Counts,
+        groups: NDArray[np.intp] | None = None,
+    ) -> None:
         self._counts = as_counts(counts)
         self.n_documents, self.n_features = self._counts.shape
         self.tokens = self._counts.n_tokens
         totals = self._counts.word_totals
         self.order: NDArray[np.intp] = np.argsort(-totals, kind="stable")
+        if groups is not None:
+            self.order = np.lexsort((-totals, groups))
         self._rank = np.empty(self.n_features, dtype=np.int64)
         self._rank[self.order] = np.arange(self.n_features)
         self.totals: NDArray[np.float64] = totals[self.order]

@@ -12,7 +12,7 @@ from docsigma.estep.settings import NewtonSettings
 
 if TYPE_CHECKING:
     from docsigma.covariances import FullGaussians
-    from docsigma.kernels import CountTensor
+    from docsigma.kernels import CountTensor, Views
     from docsigma.priors import PriorTensors
 
 
@@ -20,20 +20,31 @@ class LoadingsBasis:
     r"""Mean and covariance C of the loadings under the uni-gram, and a basis for both.
 
     In the basis :math:`\Lambda + \gamma C` is diagonal for any :math:`\gamma`. For an
-    isotropic prior it is the eigenbasis of C.
+    isotropic prior it is the eigenbasis of C. With several `views`, C is the average of
+    theirs.
 
     Attributes
     ----------
+    means : Tensor of shape (L, K)
+        Mean of each view.
     values, vectors : Tensors of shape (K,) and (K, K)
         :math:`(\Lambda + \gamma C)^{-1} = U\,\mathrm{diag}(1/(u + \gamma v))\,U^\top`
         with u = ``prior.unit``.
     """
 
-    def __init__(self, loadings: Tensor, bias: Tensor, prior: PriorTensors) -> None:
-        unigram = torch.softmax(bias, dim=0)
-        self.mean: Tensor = unigram @ loadings
-        centred = loadings - self.mean
-        self.covariance: Tensor = centred.t() @ (unigram[:, None] * centred)
+    def __init__(
+        self,
+        loadings: Tensor,
+        bias: Tensor,
+        prior: PriorTensors,
+        views: Views | None = None,
+    ) -> None:
+        ranges = [slice(None)] if views is None else views.ranges
+        found = [_moments(loadings[words], bias[words]) for words in ranges]
+        self.means: Tensor = torch.stack([mean for mean, _ in found])
+        self.covariance: Tensor = found[0][1]
+        if views is not None:
+            self.covariance = torch.stack([c for _, c in found]).mean(dim=0)
         self.unit = prior.unit
         # A CPU decomposes a matrix this small faster than a GPU.
         white, back = prior.whiten(self.covariance.double().cpu())
@@ -46,6 +57,22 @@ class LoadingsBasis:
         self.variance = self.covariance.diagonal().clamp(min=0)
         tiny = torch.finfo(loadings.dtype).tiny
         self.trace = self.variance.sum().clamp(min=tiny)
+
+    def expected(self, counts: CountTensor) -> Tensor:
+        """Return ``counts.project(loadings)`` expected under the uni-gram, (n, K)."""
+        tokens = counts.view_tokens
+        expected = tokens[:, :1] * self.means[0]
+        for view in range(1, len(self.means)):
+            expected += tokens[:, view : view + 1] * self.means[view]
+        return expected
+
+
+def _moments(loadings: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Return mean and covariance of loadings under the uni-gram."""
+    unigram = torch.softmax(bias, dim=0)
+    mean = unigram @ loadings
+    centred = loadings - mean
+    return mean, centred.t() @ (unigram[:, None] * centred)
 
 
 def eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from docsigma.likelihoods import DocumentLikelihood
     from docsigma.objective import LseTerms, Model
 
-    Lse = Callable[[Gaussians, Tensor], LseTerms]
+    Lse = Callable[[Gaussians, Tensor, Tensor | None], LseTerms]
 
 
 class Evaluation(NamedTuple):
@@ -32,7 +32,8 @@ class Evaluation(NamedTuple):
     value: Tensor  # (n,), float64
     gradient: Tensor  # (n, K): in the mean
     information: Tensor  # n Cov(t) in the family's form
-    centre: Tensor  # (n, K): where the bound on the log-sum-exp is best centred
+    first: Tensor  # (n, K): the expected loading
+    centre: Tensor  # (n, L K): where the bounds on the log-sum-exp are best centred
     tokens: Tensor  # (n, 1): sums of the effective counts
 
 
@@ -43,7 +44,7 @@ class Evaluator:
         self, model: Model, family: CovarianceFamily, settings: NewtonSettings
     ) -> None:
         self.model, self.family, self.settings = model, family, settings
-        self.basis = LoadingsBasis(model.loadings, model.bias, model.prior)
+        self.basis = LoadingsBasis(model.loadings, model.bias, model.prior, model.views)
         self.expected_lse: Lse = ExpectedLse(model, family)
         self.frequent: Lse | None = None
         # On a GPU passes over fewer words save nothing: kernel launches take the time.
@@ -68,7 +69,7 @@ class Evaluator:
         if frequent:
             assert self.frequent is not None
             expected_lse = self.frequent
-        lse = expected_lse(q, centre)
+        lse = expected_lse(q, centre, likelihood.counts.shares)
         terms = likelihood.at(q.mean, lse.value)
         prior, tokens = self.model.prior, terms.tokens[:, None]
         gradient = terms.linear_gradient - tokens * lse.first
@@ -78,6 +79,7 @@ class Evaluator:
             gradient - prior.penalty_gradient(q.mean),
             weight * lse.spread,
             lse.first,
+            lse.centre,
             tokens,
         )
 
@@ -97,14 +99,18 @@ class Evaluator:
 
 def _frequent(whole: ExpectedLse, part: int) -> ExpectedLse:
     """Return the bound over frequent words, with the rest merged into one."""
-    features, bias = whole.words.loadings, whole.words.bias
+    some = copy.copy(whole)
+    some.words = [_merged(words, part) for words in whole.words]
+    return some
+
+
+def _merged(words: SoftmaxWords, part: int) -> SoftmaxWords:
+    features, bias = words.loadings, words.bias
     order = bias.argsort(descending=True, stable=True)
     frequent, rare = order.tensor_split([len(order) // part])
     mean = bias[rare].double().softmax(dim=0) @ features[rare].double()
     together = bias[rare].logsumexp(dim=0, keepdim=True)
-    some = copy.copy(whole)
-    some.words = SoftmaxWords(
+    return SoftmaxWords(
         torch.cat([features[frequent], mean[None].to(features)]),
         torch.cat([bias[frequent], together]),
     )
-    return some

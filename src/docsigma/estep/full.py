@@ -14,7 +14,7 @@ from docsigma.estep.evaluator import Evaluation, Evaluator
 from docsigma.estep.newton import Inferred, climb, infer
 from docsigma.estep.settings import FullSettings, NewtonSettings
 from docsigma.estep.state import State
-from docsigma.kernels import SoftmaxWords, Workspace, second_moments, softmax_moments
+from docsigma.kernels import Workspace, second_moments, softmax_moments
 from docsigma.objective import document_bound, kl_divergence
 from docsigma.random import Stream, antithetic_normals, generator
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from docsigma.covariances import Full, Gaussians
     from docsigma.estep.curvature import Curvature
-    from docsigma.kernels import CountTensor
+    from docsigma.kernels import CountTensor, SoftmaxWords
     from docsigma.likelihoods import DocumentLikelihood
     from docsigma.objective import Model
 
@@ -93,15 +93,18 @@ class DrawnBound(Evaluator):
         )
         # Not the parent's: its words would be K (K + 1) wide.
         self.model, self.family, self.settings = model, family, settings
-        self.basis = LoadingsBasis(model.loadings, model.bias, model.prior)
+        self.basis = LoadingsBasis(model.loadings, model.bias, model.prior, model.views)
         self.frequent = None
-        self.words = SoftmaxWords(model.loadings, model.bias)
+        self.words = model.softmax_words()
         self.workspace = Workspace()
         source = generator(0, Stream.CLIMB, n_draws)
         k = model.n_components
         self.noise = antithetic_normals(n_draws, k, source, model.bias)
         # With centred loadings, covariances are not small differences of large numbers.
-        self.centred = model.loadings - self.basis.mean
+        self.centred = [
+            model.loadings[words] - mean
+            for words, mean in zip(model.ranges, self.basis.means, strict=True)
+        ]
 
     def evaluate(
         self,
@@ -115,12 +118,16 @@ class DrawnBound(Evaluator):
         model, k = self.model, q.mean.shape[1]
         points = q.points(self.noise[None])
         shape = points.shape[:2]
-        moments = softmax_moments(
-            points.reshape(-1, k), self.words, first=True, workspace=self.workspace
-        )
-        assert moments.first is not None
-        slope = moments.first.view(*shape, k)
-        lse = moments.lse.view(shape)
+        of_views = [self._moments(points, words) for words in self.words]
+        lse, slope = of_views[0]
+        shares = likelihood.counts.shares
+        if shares is not None:
+            weights = shares.t()[:, :, None]
+            lse = sum(w * lse for w, (lse, _) in zip(weights, of_views, strict=True))
+            slope = sum(
+                w[..., None] * slope
+                for w, (_, slope) in zip(weights, of_views, strict=True)
+            )
         if model.likelihood.linear:
             terms = likelihood.at(q.mean, lse.double().mean(dim=1))
             value, linear = terms.value, terms.linear_gradient
@@ -131,19 +138,35 @@ class DrawnBound(Evaluator):
             linear = torch.stack([terms.linear_gradient for terms in each]).mean(dim=0)
             tokens = torch.stack([terms.tokens for terms in each], 1) / shape[1]
         gradient = linear - (tokens[:, None, :] @ slope)[:, 0]
-        information = second_moments(
-            points, lse, tokens, model.loadings, model.bias, self.centred
-        )
-        first = slope - self.basis.mean
-        information -= first.mT @ (tokens[:, :, None] * first)
+        information = q.mean.new_zeros(len(q), k, k)
+        for view, (own_lse, own_slope) in enumerate(of_views):
+            words = self.words[view]
+            own = tokens if shares is None else tokens * shares[:, view : view + 1]
+            information += second_moments(
+                points, own_lse, own, words.loadings, words.bias, self.centred[view]
+            )
+            first = own_slope - self.basis.means[view]
+            information -= first.mT @ (own[:, :, None] * first)
         return Evaluation(
             document_bound(value, kl_divergence(q, model.prior)),
             gradient - model.prior.penalty_gradient(q.mean),
             information,
+            slope.mean(dim=1),
             # Draws have no centre: it stays the same.
             centre,
             tokens.sum(dim=1, keepdim=True),
         )
+
+    def _moments(self, points: Tensor, words: SoftmaxWords) -> tuple[Tensor, Tensor]:
+        """Return log-sum-exp (n, R) and expected loading (n, R, K) of a view."""
+        moments = softmax_moments(
+            points.reshape(-1, points.shape[2]),
+            words,
+            first=True,
+            workspace=self.workspace,
+        )
+        assert moments.first is not None
+        return moments.lse.view(points.shape[:2]), moments.first.view_as(points)
 
     def curvature(self, state: State, target: Gaussians) -> Curvature:  # noqa: ARG002
         """Return the stationary precision at the point of the last evaluation."""

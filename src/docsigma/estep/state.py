@@ -47,8 +47,9 @@ class Iterate:
     def scale(self, root: Tensor) -> Tensor:
         """Return the units of :meth:`vector`, for roots of precisions (n, K)."""
         n, k = root.shape
-        spread = root.new_ones(n, self.vector().shape[1] - 2 * k)
-        return torch.cat([root, spread, 1 / root], dim=1)
+        n_views = self.centre.shape[1] // k
+        spread = root.new_ones(n, self.vector().shape[1] - (1 + n_views) * k)
+        return torch.cat([root, spread, *[1 / root] * n_views], dim=1)
 
     def moved(self, step: Tensor) -> Iterate:
         """Return the point at `vector() + step`."""
@@ -101,7 +102,7 @@ class State:
         counts, projected = likelihood.counts, likelihood.projected
         n, device = len(counts), projected.device
         tokens = counts.n_tokens[:, None]
-        at = Iterate(q, words.basis.mean.expand_as(q.mean))
+        at = Iterate(q, words.basis.means.flatten().expand(n, -1))
         return cls(
             likelihood=likelihood,
             words=words,
@@ -137,7 +138,7 @@ class State:
         state = cls.start_at(likelihood, words, q, own.sum(dim=1, keepdim=True))
         state.trace = information.sum(dim=1, keepdim=True)
         # At w = 0 the probabilities are the uni-gram: the first step needs no pass.
-        gradient = projected - tokens * basis.mean
+        gradient = projected - basis.expected(counts)
         state.curvature = words.curvature(state, q)
         step = words.settings.damping * state.curvature.solve(gradient)
         state.proposal = Iterate(
@@ -178,11 +179,11 @@ class State:
         size = self.curvature.size(newton, seen.gradient, precision)
         change = (target.log_precision - trial.q.log_precision).square()
         # The centre is weighted by what it could gain; it lags one pass.
-        away = (seen.centre - trial.centre).square() * seen.tokens / precision
+        away = self._lag(trial, seen) / precision
         self._accept(trial, seen, proposal, precision, rose)
         to_go = torch.maximum(size, (change + away).mean(dim=1).sqrt())
         # The relative error of a sum of loadings, times N for a gradient.
-        moved = (seen.centre.square() / precision).mean(dim=1).sqrt()
+        moved = (seen.first.square() / precision).mean(dim=1).sqrt()
         self.blur = relative_rounding(precision) * seen.tokens[:, 0] * moved
         # Extrapolated steps vary too much for a gradual transition.
         ramp = 0.0 if self.memory is not None else self.words.settings.ramp * tol
@@ -250,11 +251,24 @@ class State:
         family, information = self.words.family, seen.information
         if self.memory is not None:
             # An extrapolated centre may be off: this derivative holds at any centre.
-            off = seen.tokens * (seen.centre - trial.centre).square()
+            off = self._lag(trial, seen)
             information = information + family.from_diagonal(off)
         return family.with_information(
             trial.q.mean, self.words.model.prior, information
         )
+
+    def _lag(self, trial: Iterate, seen: Evaluation) -> Tensor:
+        """Return tokens times the squared distance of the centre from its best, (n, K).
+
+        With several views, their sum.
+        """
+        away = (seen.centre - trial.centre).square()
+        counts = self.likelihood.counts
+        if counts.views is None:
+            return away * seen.tokens
+        each = away.view(len(away), len(counts.views), -1)
+        lag: Tensor = (each * counts.view_tokens[:, :, None]).sum(dim=1)
+        return lag
 
     def _accept(
         self,

@@ -12,14 +12,17 @@ from docsigma.kernels.softmax_moments import (
     softmax_moments,
 )
 from docsigma.kernels.tiles import Workspace
+from docsigma.kernels.views import Views, view_moments
 
 __all__ = [
     "CountTensor",
     "SoftmaxMoments",
     "SoftmaxWords",
     "TileSizes",
+    "Views",
     "Workspace",
     "second_moments",
     "softmax_moments",
     "use_rounding",
+    "view_moments",
 ]

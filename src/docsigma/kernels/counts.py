@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_matrix
 
+    from docsigma.kernels.views import Views
+
 
 def _csr(starts: Tensor, words: Tensor, values: Tensor, shape: Sequence[int]) -> Tensor:
     with warnings.catch_warnings():
@@ -52,6 +54,13 @@ class CountTensor:
         Sets dtype and device.
     n_tokens : array of shape (n,), default=None
         Tokens of each document, if `counts` lacks some.
+    views : Views, default=None
+        The views, if there are several; `counts` then has all tokens.
+
+    Attributes
+    ----------
+    view_tokens : Tensor of shape (n, L)
+        Tokens of each document in each view.
     """
 
     def __init__(
@@ -59,6 +68,7 @@ class CountTensor:
         counts: csr_matrix,
         like: Tensor,
         n_tokens: NDArray[np.float64] | None = None,
+        views: Views | None = None,
     ) -> None:
         self._source: Callable[[], csr_matrix] = lambda: counts
         self._like = like
@@ -71,6 +81,10 @@ class CountTensor:
         self.n_tokens = self.known_tokens
         if n_tokens is not None:
             self.n_tokens = torch.from_numpy(n_tokens).to(like)
+        self.views = views
+        self.view_tokens = self.n_tokens[:, None]
+        if views is not None:
+            self.view_tokens = torch.from_numpy(views.tokens(counts)).to(like)
 
     def __len__(self) -> int:
         return int(self._matrix.shape[0])
@@ -78,7 +92,7 @@ class CountTensor:
     def __getitem__(self, rows: slice | NDArray[np.intp]) -> CountTensor:
         """Return some of the documents."""
         n_tokens = self.n_tokens.double().cpu().numpy()[rows]
-        return CountTensor(self._source()[rows], self._like, n_tokens)
+        return CountTensor(self._source()[rows], self._like, n_tokens, self.views)
 
     def select(self, rows: Tensor) -> CountTensor:
         """Return some of the documents, gathered on their device."""
@@ -98,7 +112,16 @@ class CountTensor:
         picked._places, picked._occurring = {}, None
         picked.known_tokens = self.known_tokens[rows]
         picked.n_tokens = self.n_tokens[rows]
+        picked.view_tokens = self.view_tokens[rows]
         return picked
+
+    @property
+    def shares(self) -> Tensor | None:
+        """Fractions of the tokens in each view, if there are several."""
+        if self.views is None:
+            return None
+        tokens = torch.where(self.n_tokens > 0, self.n_tokens, 1.0)
+        return self.view_tokens / tokens[:, None]
 
     @property
     def _lengths(self) -> Tensor:

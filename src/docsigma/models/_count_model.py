@@ -105,6 +105,10 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             _DIGESTS[self] = self.components_, digest
         return digest
 
+    def _adopt_digest(self, other: CountModel) -> None:
+        """Pass for `other`, whose embeddings are the same."""
+        _DIGESTS[self] = self.components_, other.digest
+
     def posterior(self, X: CountsLike) -> GaussianPosterior:
         """Infer the Gaussian of each document."""
         raise NotImplementedError

@@ -128,7 +128,7 @@ class GaussianModel(CountModel):
                     some = slice(start, start + block.shape[0])
                     q = _gaussians(posterior, some, model.loadings)
                 evidence = estimate_marginal_likelihood(
-                    CountTensor(block, model.bias),
+                    CountTensor(block, model.bias, views=model.views),
                     q,
                     model,
                     estimator=estimator,

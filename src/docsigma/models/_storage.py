@@ -90,7 +90,7 @@ def pack(model: SubspaceModel) -> StoredModel:
     fitted = {name: getattr(model, name) for name in SCALARS}
     names = getattr(model, "feature_names_in_", None)
     fitted["feature_names_in_"] = None if names is None else list(names)
-    vocabulary, arrays = model.vocabulary_, model._learned_arrays()
+    arrays, views = model._learned_arrays(), getattr(model, "views_", None)
     if model.reference_ is not None:
         arrays["reference_"] = model.reference_
     return StoredModel(
@@ -99,10 +99,19 @@ def pack(model: SubspaceModel) -> StoredModel:
             "parameters": _parameters(model),
             "fitted": fitted,
             "trained_on": model.trained_on_,
+            **({} if views is None else {"views": list(views.items())}),
         },
         arrays=arrays,
-        vocabulary=None if vocabulary is None else vocabulary.to_dict(),
+        vocabulary=_stored_words(model),
     )
+
+
+def _stored_words(model: SubspaceModel) -> dict[str, Any] | None:
+    """Return the vocabulary, or those of all views by their names."""
+    if model.vocabulary_ is not None:
+        return model.vocabulary_.to_dict()
+    views = getattr(model, "vocabularies_", {})
+    return {name: words.to_dict() for name, words in views.items()} or None
 
 
 def unpack(
@@ -136,8 +145,17 @@ def unpack(
         model.components_variance_ = stored.arrays.get("components_variance_")
     model.reference_ = stored.arrays.get("reference_")
     model.vocabulary_ = None
+    views = stored.config.get("views")
+    if views is not None:
+        model.views_ = dict(views)
     if stored.vocabulary is not None:
-        model.set_vocabulary(Vocabulary.from_dict(stored.vocabulary))
+        words: Any = stored.vocabulary
+        if views is None:
+            model.set_vocabulary(Vocabulary.from_dict(words))
+        else:
+            model.set_vocabularies(
+                {name: Vocabulary.from_dict(own) for name, own in words.items()}
+            )
     return model
 
 
@@ -155,6 +173,8 @@ class CheckpointFile:
         self.path = Path(path)
         self._parameters = _parameters(model)
         self._digest = counts.digest
+        if getattr(model, "views_", None) is not None:
+            self._digest += f" {model.views_}"
 
     def write(self, trainer: Trainer) -> None:
         """Write the state of `trainer`."""

@@ -6,6 +6,7 @@ import copy
 import warnings
 from numbers import Integral, Real
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakKeyDictionary
 
@@ -17,15 +18,22 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from tqdm import tqdm
 
-from docsigma.counts.sorted_counts import SortedCounts
+from docsigma.counts.sorted_counts import SortedCounts, log_unigram
 from docsigma.covariances import CovarianceFamily, DiagonalGaussians, Full, Points
 from docsigma.estep import NewtonSettings, infer, infer_full
 from docsigma.estep.evaluator import Evaluator
 from docsigma.exceptions import InputError
-from docsigma.kernels import CountTensor, use_rounding
+from docsigma.kernels import CountTensor, Views, use_rounding
 from docsigma.kernels.rounding import ROUNDINGS
 from docsigma.models import _storage
 from docsigma.models._count_model import CountModel
+from docsigma.models.views import (
+    centred,
+    checked_views,
+    infer_views,
+    log_unigrams,
+    view_of,
+)
 from docsigma.parts import make_part
 from docsigma.posterior import GaussianPosterior
 from docsigma.random import Stream, generator, standard_normals
@@ -37,12 +45,12 @@ from docsigma.trainers.settings import Algorithm1Settings
 if TYPE_CHECKING:
     import contextlib
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
-    from docsigma.counts import Counts
+    from docsigma.counts import Counts, Vocabulary
     from docsigma.covariances import Gaussians
     from docsigma.kernels.rounding import Rounding
     from docsigma.models._count_model import CountsLike
@@ -68,6 +76,9 @@ class SubspaceModel(CountModel):
 
     parts_: Parts
     components_variance_: NDArray[Any] | None
+    # Words of each view by its name, and their vocabularies, if there are several.
+    views_: dict[str, int] | None = None
+    vocabularies_: Mapping[str, Vocabulary] = MappingProxyType({})
     n_components: int
     prior_precision: float
     l1: float | None
@@ -131,6 +142,7 @@ class SubspaceModel(CountModel):
         X: CountsLike,
         y: object = None,  # noqa: ARG002
         *,
+        views: Mapping[str, int] | None = None,
         callback: Callable[[TrainingPass], object] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int | None = None,
@@ -145,6 +157,10 @@ class SubspaceModel(CountModel):
             Word counts; those on disk are read a batch at a time.
         y : ignored
             For scikit-learn.
+        views : mapping of str to int, default=None
+            Names of the views of a document, such as languages, and their numbers of
+            columns, in the order of the columns of X. Each view has a softmax of its
+            own; a document may lack some. None means one view.
         callback : callable, default=None
             Called after each pass with a
             :class:`~docsigma.models.training_pass.TrainingPass`: its number, the
@@ -183,6 +199,11 @@ class SubspaceModel(CountModel):
         counts, seed = self._begin(X, ranks.size)
         seed = int(ranks.first(torch.tensor(seed)))
         self.parts_ = parts
+        self.views_ = checked_views(views, counts, parts)
+        self.vocabularies_ = {}
+        self.training_log_unigram_ = log_unigrams(
+            counts.word_totals, self.views_, log_unigram
+        )
         self._planned = self.minibatch_settings.n_passes(
             counts.shape[0], self.n_components
         )
@@ -233,10 +254,14 @@ class SubspaceModel(CountModel):
         """Return the solver's trainer, if it supports the model's covariances."""
         like = self._empty(counts)
         parts, k = self.parts_, self.n_components
+        views = self._views()
         if self.solver == "fast":
-            ordered, settings = SortedCounts(counts), self.minibatch_settings
+            groups = None if views is None else views.of_columns()
+            ordered, settings = SortedCounts(counts, groups), self.minibatch_settings
             rate = self.learning_rate or settings.learning_rate(k)
-            stages = plan_stages(ordered, self.n_passes, rate, settings)
+            stages = plan_stages(
+                ordered, self.n_passes, rate, settings, at_once=views is not None
+            )
             return MinibatchTrainer(
                 ordered,
                 parts,
@@ -250,6 +275,7 @@ class SubspaceModel(CountModel):
                 settings=settings,
                 ranks=ranks,
                 scratch=scratch,
+                views=views,
             )
         variance = getattr(self, "init_variance", 1.0)
         posterior = parts.covariance.constant(counts.shape[0], k, variance, like)
@@ -262,7 +288,7 @@ class SubspaceModel(CountModel):
         start = standard_normals((counts.shape[1], k), source, like) * self.init_scale
         return Algorithm1Trainer(
             # Every step moves all posteriors, so all documents are in memory.
-            CountTensor(counts[:], like),
+            CountTensor(counts[:], like, views=views),
             posterior,
             parts,
             start,
@@ -283,14 +309,54 @@ class SubspaceModel(CountModel):
     def _prepare_snapshot(self, model: CountModel) -> None:
         assert isinstance(model, SubspaceModel)
         model.parts_ = copy.deepcopy(self.parts_)
+        model.views_ = self.views_
+
+    def _views(self) -> Views | None:
+        """Return the ranges of the views, if there are several."""
+        if self.views_ is None or len(self.views_) == 1:
+            return None
+        return Views(tuple(self.views_.values()))
+
+    def view(self, name: str) -> Self:
+        """Return the model of one view alone: its words, and the same embeddings.
+
+        Parameters
+        ----------
+        name : str
+            One of ``views_``.
+        """
+        check_is_fitted(self)
+        if self.views_ is None:
+            raise InputError(
+                f"the model has no view or language {name!r}: it has one view, without "
+                "a name"
+            )
+        own = view_of(self, name)
+        own._adopt_digest(self)
+        return own
+
+    def set_vocabularies(self, words: Mapping[str, Vocabulary]) -> Self:
+        """Attach the words of all views by their names; they are saved too."""
+        check_is_fitted(self)
+        sizes = {name: len(own) for name, own in words.items()}
+        if sizes != self.views_:
+            raise InputError(
+                f"the vocabularies have {sizes} words, the model was fitted on the "
+                f"views {self.views_}"
+            )
+        self.vocabularies_ = dict(words)
+        return self
 
     def _model(self) -> Model:
         """Return the words on the device, with the other parts."""
         loadings, bias = self._tensors()
-        if self.components_variance_ is None:
-            return self.parts_.model(loadings, bias)
-        variance = torch.from_numpy(np.ascontiguousarray(self.components_variance_.T))
-        return self.parts_.model(loadings, bias, variance.to(loadings))
+        views, variance = self._views(), None
+        if views is not None:
+            loadings = centred(loadings, bias, views)
+        if self.components_variance_ is not None:
+            spread = np.ascontiguousarray(self.components_variance_.T)
+            variance = torch.from_numpy(spread).to(loadings)
+        return self.parts_.model(loadings, bias, variance, views)
 
     def _infer(
         self,
@@ -299,9 +365,20 @@ class SubspaceModel(CountModel):
         progress: Callable[[int], object] | None = None,
     ) -> Gaussians:
         family = family or self.parts_.covariance
+        if self.views_ is not None:
+            return infer_views(self, counts, family, progress)
+        return self._infer_together(counts, family, progress)
+
+    def _infer_together(
+        self,
+        counts: sp.csr_matrix,
+        family: CovarianceFamily,
+        progress: Callable[[int], object] | None,
+    ) -> Gaussians:
+        """Infer documents by all words."""
         words = self._kept_words(family)
         model = self._model() if words is None else words.model
-        documents = CountTensor(counts, model.bias)
+        documents = CountTensor(counts, model.bias, views=model.views)
         limits: dict[str, Any] = {
             "max_iter": self.inference_max_iter,
             "tol": self.inference_tol,

@@ -268,6 +268,11 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         self
         """
         first = not hasattr(self, "components_")
+        if self.views_ is not None:
+            raise InputError(
+                f"`partial_fit` learns one view, and the model has {len(self.views_)}: "
+                "use `fit`"
+            )
         if first:
             counts, self.seed_ = self._begin(X)
             self.history_: list[dict[str, Any]] = []
@@ -342,7 +347,7 @@ class BayesianSMM(SubspaceModel, GaussianModel):
             for array in (self.components_.T, self.log_unigram_)
         )
         tensors = self.parts_.prior.tensors(self.n_components, loadings)
-        axes = LoadingsBasis(loadings, bias, tensors).vectors.flip(1)
+        axes = LoadingsBasis(loadings, bias, tensors, self._views()).vectors.flip(1)
         # An axis and its opposite are equivalent: the largest entry becomes positive.
         largest = axes.abs().argmax(dim=0, keepdim=True)
         axes = axes * axes.gather(0, largest).sign()

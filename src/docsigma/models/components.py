@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 def known_words(model: CountModel) -> Vocabulary:
     """Return the vocabulary of a model, or raise an InputError if it has none."""
+    views = getattr(model, "views_", None)
+    if views is not None:
+        raise InputError(
+            f"the model has the views {', '.join(views)}: choose one by `view`, or by "
+            "`language`"
+        )
     if model.vocabulary_ is None:
         raise InputError(
             "the model does not know its words, so it can embed counts but no texts: "

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from docsigma.exceptions import InputError
-from docsigma.kernels import SoftmaxWords, softmax_moments
+from docsigma.kernels import SoftmaxWords, softmax_moments, view_moments
 from docsigma.loadings import WordGradient, WordInformation
 from docsigma.objective import document_bound, kl_divergence
 from docsigma.optimizers import Adam
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from docsigma.covariances import DiagonalGaussians, Gaussians, Points
-    from docsigma.kernels import CountTensor
+    from docsigma.kernels import CountTensor, SoftmaxMoments
     from docsigma.likelihoods import DocumentLikelihood
     from docsigma.optimizers import Optimizer
     from docsigma.parts import Parts
@@ -117,7 +117,7 @@ class Algorithm1Trainer(Trainer):
         inputs = points.flatten(0, 1)
         if self.parts.likelihood.linear:
             tokens = self.counts.n_tokens[:, None].expand(-1, n_draws) / n_draws
-            moments = softmax_moments(inputs, words, weights=tokens.flatten())
+            moments = self._moments(inputs, words, weights=tokens.flatten())
             lse = moments.lse.double().view(-1, n_draws).mean(dim=1)
             value = likelihood.value(self.posterior.mean, lse)
             linear = self.counts.backproject(self.posterior.mean)
@@ -165,7 +165,7 @@ class Algorithm1Trainer(Trainer):
         """Move the posterior of every document by one Adam step."""
         q = self.posterior
         points = q.points(noise)
-        moments = softmax_moments(points.flatten(0, 1), words, first=True)
+        moments = self._moments(points.flatten(0, 1), words, first=True)
         assert moments.first is not None
         first = moments.first.view_as(points)
         linear, tokens = self._linear(likelihood, q, points, moments.lse)
@@ -173,6 +173,26 @@ class Algorithm1Trainer(Trainer):
         ascents = self._posterior_ascent.items()
         for (name, optimizer), gradient in zip(ascents, found, strict=False):
             optimizer.ascend(q.tensors()[name], gradient)
+
+    def _moments(
+        self,
+        inputs: Tensor,
+        words: SoftmaxWords,
+        *,
+        first: bool = False,
+        weights: Tensor | None = None,
+    ) -> SoftmaxMoments:
+        """Return the moments at all draws of all documents."""
+        views, shares = self.counts.views, self.counts.shares
+        if views is None or shares is None:
+            return softmax_moments(inputs, words, first=first, weights=weights)
+        parts = [
+            SoftmaxWords(words.loadings[some], words.bias[some])
+            for some in views.ranges
+        ]
+        shares = shares.repeat_interleave(self.n_draws, dim=0)
+        each = None if weights is None else shares * weights[:, None]
+        return view_moments(inputs, parts, shares, first=first, weights=each)
 
     def _linear(
         self, likelihood: DocumentLikelihood, q: Gaussians, points: Tensor, lse: Tensor

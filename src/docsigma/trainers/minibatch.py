@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from docsigma.counts.sorted_counts import SortedCounts
     from docsigma.covariances import Gaussians
+    from docsigma.kernels import Views
     from docsigma.optimizers import Optimizer
     from docsigma.parts import Parts
     from docsigma.ranks import Ranks
@@ -82,6 +83,9 @@ class MinibatchTrainer(Trainer):
         its own documents; sums over documents are over those of all processes.
     scratch : path or None
         Folder for a file that holds the posteriors instead of memory.
+    views : Views or None
+        The views of a document, if there are several: columns of `counts`, which are
+        sorted within each of them. All words are then trained in all passes.
     """
 
     def __init__(
@@ -99,6 +103,7 @@ class MinibatchTrainer(Trainer):
         settings: MinibatchSettings,
         ranks: Ranks = Trainer.ranks,
         scratch: Path | None = None,
+        views: Views | None = None,
     ) -> None:
         super().__init__(seed)
         self.ranks = ranks
@@ -117,6 +122,7 @@ class MinibatchTrainer(Trainer):
         )
         self.totals = torch.from_numpy(counts.totals).to(like)
         self._scratch = scratch
+        self.views = views
         self._deal()
         self._cache: dict[int, Batch] = {}
         self._cached_words = 0
@@ -179,7 +185,8 @@ class MinibatchTrainer(Trainer):
         linear = self.parts.likelihood.linear
         counts = self.counts.batch(rows, n_words if linear else self.counts.n_features)
         where = torch.from_numpy(places).to(self._like.device)
-        return Batch(where, CountTensor(counts, self._like, self.counts.tokens[rows]))
+        tokens = self.counts.tokens[rows]
+        return Batch(where, CountTensor(counts, self._like, tokens, self.views))
 
     @property
     def unseen(self) -> int | None:

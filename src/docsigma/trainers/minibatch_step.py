@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from docsigma import objective
 from docsigma.estep.curvature import LoadingsBasis, WordCurvature, own_trace
-from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments
+from docsigma.kernels import SoftmaxWords, Workspace, softmax_moments, view_moments
 from docsigma.loadings import WordGradient, WordInformation
 from docsigma.optimizers import ProximalAdam
 
@@ -110,10 +110,14 @@ class MinibatchStep:
         self.q, self.settings, self.ranks = q, trainer.settings, trainer.ranks
         self.effective_tokens = trainer.effective_tokens
         k = table.n_components
+        self.views = trainer.views
         self.log_shares = log_shares(trainer.totals, n_words)
         documents_with = trainer.documents_with(n_words)
         totals, self.n_tokens = trainer.seen_tokens()
         self.totals = torch.cat([totals[:n_words], totals[n_words:].sum()[None]])
+        if self.views is not None:
+            each = torch.split(totals, list(self.views.sizes))
+            self.view_tokens = torch.stack([some.sum() for some in each])
         self.bound = torch.zeros((), dtype=torch.float64, device=totals.device)
         self.kl = torch.zeros_like(self.bound)
         # A likelihood that is not linear has counts of all words.
@@ -147,7 +151,8 @@ class MinibatchStep:
 
     def update_basis(self) -> None:
         """Update the words' covariance."""
-        self.basis = LoadingsBasis(self.rows[:, :-2], self.bias, self.prior)
+        rows = self.rows if self.views is None else self.rows[:-1]
+        self.basis = LoadingsBasis(rows[:, :-2], rows[:, -2], self.prior, self.views)
         self.norms = self._counted()[0].square().sum(dim=1)
 
     def _counted(self) -> tuple[Tensor, Tensor]:
@@ -175,13 +180,8 @@ class MinibatchStep:
         points = q.points(noise[:, None])[:, 0]
         likelihood = parts.likelihood.bind(counts, *self._counted())
         weights = self.effective_tokens[rows]
-        moments = softmax_moments(
-            points,
-            SoftmaxWords.of_table(self.rows),
-            first=True,
-            second=curved and parts.covariance.diagonal,
-            weights=weights,
-            workspace=self.table.workspace,
+        moments = self._moments(
+            points, counts, weights, second=curved and parts.covariance.diagonal
         )
         # A linear likelihood needs only the mean of w, which keeps the noise out.
         at = q.mean if parts.likelihood.linear else points
@@ -195,7 +195,7 @@ class MinibatchStep:
         gradient = terms.linear_gradient - terms.tokens[:, None] * moments.first
         gradient = gradient - prior.penalty_gradient(q.mean)
         if curved:
-            information = self._information(q, moments, terms.tokens)
+            information = self._information(q, moments, terms)
             q = q.halfway(parts.covariance.with_information(q.mean, prior, information))
         # The prior may have been learned since: its precision may exceed that of q.
         information = (q.precision - prior.diagonal).clamp_(min=0)
@@ -222,15 +222,35 @@ class MinibatchStep:
                 counts, points, q.mean, moved, moments, terms, weights, rate
             )
 
+    def _moments(
+        self, points: Tensor, counts: CountTensor, weights: Tensor, *, second: bool
+    ) -> SoftmaxMoments:
+        """Return the moments at the draws, and the gradients of the words."""
+        wanted: dict[str, Any] = {"first": True, "second": second}
+        wanted["workspace"] = self.table.workspace
+        if self.views is None:
+            whole = SoftmaxWords.of_table(self.rows)
+            return softmax_moments(points, whole, weights=weights, **wanted)
+        # Views may be missing from many documents: each is scaled by its own tokens.
+        tokens = counts.view_tokens
+        scale = self.view_tokens / self.ranks.sum(tokens.sum(dim=0)).clamp(min=1.0)
+        words = [SoftmaxWords.of_table(self.rows[some]) for some in self.views.ranges]
+        assert counts.shares is not None
+        return view_moments(
+            points, words, counts.shares, weights=scale * tokens, **wanted
+        )
+
     def _information(
-        self, q: Gaussians, moments: SoftmaxMoments, tokens: Tensor
+        self, q: Gaussians, moments: SoftmaxMoments, terms: LikelihoodTerms
     ) -> Tensor:
         """Return tokens times the spread of t, in the form of the family."""
-        family = self.parts.covariance
+        family, tokens = self.parts.covariance, terms.tokens
         if not family.diagonal:
-            model = self.parts.model(self.rows[:, :-2], self.bias)
-            centre = self.basis.mean.expand_as(q.mean)
-            spread = objective.ExpectedLse(model, family)(q, centre).spread
+            rows = self.rows if self.views is None else self.rows[:-1]
+            model = self.parts.model(rows[:, :-2], rows[:, -2], views=self.views)
+            centre = self.basis.means.flatten().expand(len(q), -1)
+            expected_lse = objective.ExpectedLse(model, family)
+            spread = expected_lse(q, centre, terms.counts.shares).spread
             return tokens.view(-1, *[1] * (spread.ndim - 1)) * spread
         return tokens[:, None] * objective.drawn_spread(moments)
 
@@ -248,11 +268,17 @@ class MinibatchStep:
         table, n_words = self.table, len(self.loadings)
         assert moments.loading_gradient is not None
         assert moments.bias_gradient is not None
-        scale = self.n_tokens / self.ranks.sum(counts.n_tokens.sum()).clamp(min=1.0)
+        scale: Tensor | float = 1.0
+        if self.views is None:
+            scale = self.ranks.sum(counts.n_tokens.sum()).clamp(min=1.0)
+            scale = self.n_tokens / scale
         counts.add_backprojected(moved, self.linear_gradient)
         linear = self.linear_gradient[:n_words]
         softmax = moments.loading_gradient[:n_words]
         excess = -scale * moments.bias_gradient
+        if self.views is not None:
+            # No words are merged into the last row.
+            excess = torch.cat([excess, torch.zeros_like(excess[:1])])
         if not self.parts.likelihood.linear:
             # Only the difference of effective counts from counts is from the batch.
             both = scale * self._excess(counts, points, mean, terms, weights)

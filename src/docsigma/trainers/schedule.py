@@ -33,18 +33,24 @@ def stage_after(n_passes: int, stages: list[Stage]) -> tuple[Stage, int]:
 
 
 def plan_stages(
-    counts: SortedCounts, max_iter: int, rate: float, settings: MinibatchSettings
+    counts: SortedCounts,
+    max_iter: int,
+    rate: float,
+    settings: MinibatchSettings,
+    *,
+    at_once: bool = False,
 ) -> list[Stage]:
     """Plan the stages: the commonest words first, if that saves much time.
 
     Rare words are most of the vocabulary and few of the tokens. While their loadings
-    are zero, merging them into one word is exact, and a pass costs a fraction.
+    are zero, merging them into one word is exact, and a pass costs a fraction. With
+    `at_once`, all words are trained in all passes.
     """
     head = counts.covering(settings.head_tokens)
     first = int(max_iter * settings.head_passes)
     n_words = counts.n_features
     end = (rate, rate * settings.end)
-    if first == 0 or head > settings.head_words * n_words:
+    if at_once or first == 0 or head > settings.head_words * n_words:
         return [Stage(n_words, max_iter, end)]
     whole = Stage(n_words, max_iter - first, end)
     return [Stage(head, first, end), whole]

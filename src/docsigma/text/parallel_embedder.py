@@ -289,15 +289,14 @@ class ParallelEmbedder(HasDefaults, TransformerMixin, BaseEstimator):
         for name in table:
             view_columns(views, name)  # raises if it is not known
         n_rows = len(next(iter(table.values())))
-        return sp.hstack(
-            [
-                self.model_.vocabularies_[name].count(table[name]).counts
-                if name in table
-                else sp.csr_matrix((n_rows, size), dtype=np.float32)
-                for name, size in views.items()
-            ],
-            format="csr",
-        )
+        counts: list[Any] = [
+            self.model_.vocabularies_[name].count(table[name]).counts
+            if name in table
+            else sp.csr_matrix((n_rows, size), dtype=np.float32)  # type: ignore[arg-type]
+            for name, size in views.items()
+        ]
+        joined: sp.csr_matrix = sp.hstack(counts, format="csr")
+        return joined
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the model and the words of all languages to a folder.

@@ -140,8 +140,9 @@ class MinibatchTrainer(Trainer):
         )
         rows, k, like = self.dealt.rows, self.table.n_components, self._like
         one = self.parts.covariance.constant(1, k, self.prior.scale**2, like)
-        new = self.given is None
-        self.q = repeated(one, len(rows), self._scratch) if new else self.given
+        self.q = repeated(one, len(rows), self._scratch)
+        if self.given is not None:
+            self.q = self.given
         self.effective_tokens = torch.from_numpy(self.counts.tokens[rows]).to(like)
 
     @property

@@ -92,7 +92,7 @@ def test_tables_of_any_library_are_the_same(library):
 
 def test_classifier_of_english_texts_knows_latin_ones(tmp_path):
     rows, labels = drawn(200, seed=4)
-    english = TopicClassifier(fitted().language("en"), kind="glcu")
+    english = TopicClassifier(fitted().language("en"), kind="evidence")
     english.fit(rows["en"], labels)
     test, true = drawn(200, seed=5)
     latin = english.in_language("la")
@@ -122,7 +122,7 @@ def test_extend_adds_a_language_and_leaves_the_rest(tmp_path):
     rows, labels = drawn(300, seed=6)
     test, true = drawn(100, seed=7)
     parallel = embedder().fit({name: rows[name] for name in ("en", "de")})
-    topics = TopicClassifier(parallel.language("en"), kind="glcu")
+    topics = TopicClassifier(parallel.language("en"), kind="evidence")
     topics.fit(rows["en"], labels)
     before = parallel.posterior(test["en"], language="en")
     more = [*rows["la"][:250], *[None] * 50]

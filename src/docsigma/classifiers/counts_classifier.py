@@ -57,7 +57,7 @@ KINDS: dict[str, type[BaseClassifier]] = {
 FOLDER_KIND = "TopicClassifier"
 # The kind for texts in languages other than that of the labels
 # (`benchmarks/results/languages.json`).
-ACROSS = "glcu"
+ACROSS = "evidence"
 
 
 class CountsClassifier(HasDefaults, Promises):

@@ -283,7 +283,7 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
 
         The classifier must have been fitted with an embedder of a
         :class:`~docsigma.ParallelEmbedder`, as in
-        ``TopicClassifier(parallel.language("en"), kind="glcu")``. Promises of
+        ``TopicClassifier(parallel.language("en"), kind="evidence")``. Promises of
         :meth:`calibrate` are for one language, and must be made anew for another.
         """
         check_is_fitted(self)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from docsigma.search import DocumentIndex as DocumentIndex
     from docsigma.search import GaussianIndex as GaussianIndex
     from docsigma.text import DocumentEmbedder as DocumentEmbedder
+    from docsigma.text import ParallelEmbedder as ParallelEmbedder
     from docsigma.text import TopicClassifier as TopicClassifier
 
 __version__ = "0.2.0"
@@ -59,6 +60,7 @@ _HOME = {
     "GaussianPrior": "docsigma.posterior",
     "HybridClassifier": "docsigma.classifiers",
     "InputError": "docsigma.exceptions",
+    "ParallelEmbedder": "docsigma.text",
     "Perplexity": "docsigma.metrics",
     "TopicClassifier": "docsigma.text",
     "UncertainGaussianClassifier": "docsigma.classifiers",

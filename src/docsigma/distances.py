@@ -106,6 +106,64 @@ def pairwise_expected_likelihood(
     return found if log else np.exp(found)
 
 
+def same_document(a: GaussianPosterior, b: GaussianPosterior) -> Floats:
+    r"""Return how much likelier two texts are as one document than as two, in nats.
+
+    The log ratio of the probability that both have one embedding, drawn from the
+    prior, to that of two independent ones, documents of `a` by documents of `b`:
+
+    .. math::
+
+        \log \int \frac{q_a(w)\, q_b(w)}{p(w)}\, dw
+
+    It is meant for texts that share no words because they are in different languages;
+    words that one text copied from the other are more evidence than it counts.
+
+    Examples
+    --------
+    >>> from docsigma import GaussianPosterior, GaussianPrior
+    >>> prior = GaussianPrior.isotropic(1.0, 1)
+    >>> a = GaussianPosterior([[1.0], [0.0]], [[0.1], [1.0]], prior=prior)
+    >>> same_document(a, a).round(2)
+    array([[1.36, 0.  ],
+           [0.  , 0.  ]])
+    """
+    left, right = _prepared(a, b)
+    prior = a.prior or b.prior
+    if prior is None or (b.prior is not None and b.prior != prior):
+        raise InputError("`a` and `b` must have the same prior")
+    full = left.root is not None or prior.form == "full"
+    found = np.empty((len(a), len(b)))
+    own = np.asarray(prior.precision_matrix() if full else prior.precision_diagonal())
+    parts = [(q.mean - prior.mean, _precisions(q, full)) for q in (left, right)]
+    linear = [(p * m) if not full else (p @ m[:, :, None])[:, :, 0] for m, p in parts]
+    alone = [
+        _log_determinant(p, full) - (m * h).sum(axis=1)
+        for (m, p), h in zip(parts, linear, strict=True)
+    ]
+    constant = float(_log_determinant(own[None], full)[0])
+    for i in range(len(a)):
+        both, h = parts[0][1][i] + parts[1][1] - own, linear[0][i] + linear[1]
+        mean = h / both if not full else np.linalg.solve(both, h[:, :, None])[:, :, 0]
+        together = (h * mean).sum(axis=1) - _log_determinant(both, full)
+        found[i] = 0.5 * (together + alone[0][i] + alone[1] - constant)
+    return found
+
+
+def _precisions(q: _Gaussians, full: bool) -> Floats:
+    if not full:
+        return 1 / q.variance
+    if q.root is None:
+        return np.asarray((1 / q.variance)[:, :, None] * np.eye(q.mean.shape[1]))
+    return np.asarray(np.linalg.inv(q.root @ q.root.transpose(0, 2, 1)))
+
+
+def _log_determinant(precisions: Floats, full: bool) -> Floats:
+    if full:
+        return np.asarray(np.linalg.slogdet(precisions)[1])
+    return np.asarray(np.log(precisions).sum(axis=1))
+
+
 @dataclass(frozen=True)
 class _Gaussians:
     """Means, variances and, for covariances that are not diagonal, their roots."""

@@ -184,8 +184,8 @@ def test_rounding_decides_nothing(k):
     draws = torch.Generator().manual_seed(0)
     exact = ExpectedLse(problem.model, Diagonal())
 
-    def shaken(q, centre):
-        terms = exact(q, centre)
+    def shaken(q, centre, shares=None):
+        terms = exact(q, centre, shares)
         noise = torch.randn(len(centre), generator=draws, dtype=torch.float64)
         return terms._replace(value=terms.value + 1e-6 * noise)
 

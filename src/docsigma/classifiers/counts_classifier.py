@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -54,6 +55,9 @@ KINDS: dict[str, type[BaseClassifier]] = {
     "lr": CrossValidatedLogisticRegression,
 }
 FOLDER_KIND = "TopicClassifier"
+# The kind for texts in languages other than that of the labels
+# (`benchmarks/results/languages.json`).
+ACROSS = "evidence"
 
 
 class CountsClassifier(HasDefaults, Promises):
@@ -322,6 +326,31 @@ class CountsClassifier(HasDefaults, Promises):
         silent = (documents.n_tokens == 0)[:, None]
         return np.asarray(np.where(silent, np.log(self.class_prior_), scores))
 
+    def in_language(self, name: str) -> Self:
+        """Return the same classifier for counts in another language of the model.
+
+        Promises of :meth:`calibrate` are for the language that it was given, and the
+        hybrid looks at words of that language: it is refused.
+        """
+        check_is_fitted(self)
+        whole, own = getattr(self.model_, "whole_", None) or (None, None)
+        if whole is None:
+            raise InputError(
+                "the classifier was fitted with a model of one language: fit it with "
+                "that of a ParallelEmbedder"
+            )
+        if name != own and self._takes == "documents":
+            raise InputError(
+                f"the kind {self._kind_name} looks at words of {own!r}, so it does not "
+                f'know those of {name!r}: fit with kind="{ACROSS}"'
+            )
+        other = copy.copy(self)
+        other.model_ = whole.view(name)
+        if name != own:
+            other.pairs_, other._guarantees = None, None
+            other.n_features_in_ = other.model_.n_features_in_
+        return other
+
     def explain(self, X: Any) -> list[Explanation]:
         """Return which words, and how much of the embedding, spoke for each label.
 
@@ -346,7 +375,9 @@ class CountsClassifier(HasDefaults, Promises):
         """
         check_is_fitted(self)
         missing = _plain({"": self.missing_label})[""]
-        embedding, classifier = self.model_._pack(), self.classifier_
+        # A model of one language is saved with the others, which know the same classes.
+        whole, language = getattr(self.model_, "whole_", None) or (self.model_, None)
+        embedding, classifier = whole._pack(), self.classifier_
         kinds = {cls: name for name, cls in KINDS.items()}
         if type(classifier) not in kinds:
             raise InputError(
@@ -368,6 +399,7 @@ class CountsClassifier(HasDefaults, Promises):
             },
             "pairs": None if self.pairs_ is None else list(self.pairs_.words),
             "embedding": {"kind": embedding.kind, **embedding.config},
+            **({} if language is None else {"language": language}),
         }
         stored = StoredModel(FOLDER_KIND, config, arrays, embedding.vocabulary)
         card = model_card(self.model_, self.classes_.tolist())
@@ -389,7 +421,9 @@ class CountsClassifier(HasDefaults, Promises):
             class_prior = stored.arrays["class_prior"]
         except (KeyError, TypeError) as error:
             raise InputError(f"{folder}/config.json is damaged: {error}") from error
-        model = restore_model(stored_model, folder)
+        model: Any = restore_model(stored_model, folder)
+        if "language" in stored.config:
+            model = model.view(stored.config["language"])
         topics = cls(model, about["kind"], missing_label=missing_label)
         topics.model_, topics.classifier_ = model, classifier
         topics.class_prior_ = class_prior

@@ -44,6 +44,49 @@ def as_list(column: Any, name: str = "y", kind: str = "labels") -> list[Any]:
     return list(column)
 
 
+def as_table(table: Any, name: str = "X") -> dict[str, list[str]]:
+    """Return columns of texts by their names, from a dict or a table of any library.
+
+    Missing texts (None, NaN, pandas' NA) are empty.
+
+    Raises
+    ------
+    InputError
+        If there is no column, columns differ in length, or an entry is not a string.
+
+    Examples
+    --------
+    >>> as_table({"en": ["sun", None], "de": ["Sonne", "Regen"]})
+    {'en': ['sun', ''], 'de': ['Sonne', 'Regen']}
+    """
+    names = getattr(table, "column_names", getattr(table, "columns", None))
+    if names is None and isinstance(table, Mapping):
+        names = list(table)
+    if names is None or not len(names):
+        raise InputError(
+            f"`{name}` must be a dict or a table with one column of texts per language "
+            f"or view, got {type(table).__name__}"
+        )
+    columns = {str(key): as_list(table[key], name, "texts") for key in names}
+    (first, size), *rest = [(key, len(column)) for key, column in columns.items()]
+    for key, length in rest:
+        if length != size:
+            raise InputError(
+                f"column {key!r} of `{name}` has {length} texts, {first!r} has {size}"
+            )
+    for key, column in columns.items():
+        for row, text in enumerate(column):
+            if isinstance(text, str):
+                continue
+            if not is_nothing(text):
+                raise InputError(
+                    f"row {row} of column {key!r} of `{name}` must be a string, got "
+                    f"{type(text).__name__}"
+                )
+            column[row] = ""
+    return columns
+
+
 def is_nothing(value: Any) -> bool:
     """Whether a value is None, NaN or pandas' NA."""
     try:

@@ -38,6 +38,9 @@ class WordFrequencies:
     tokenizer : {"jieba", "janome", "pythainlp"}, function or None
         Splits texts into words: a library for Chinese, Japanese or Thai, or a function
         from a text to its words.
+    analyzer : {"word", "char", "char_wb"}
+        As in ``CountVectorizer``: whether words are counted, or sequences of
+        characters.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class WordFrequencies:
         ngram_range: tuple[int, int] = (1, 1),
         strip_accents: str | None = None,
         tokenizer: str | Callable[[str], Iterable[str]] | None = None,
+        analyzer: str = "word",
     ) -> None:
         self.settings: dict[str, Any] = {
             "lowercase": lowercase,
@@ -70,8 +74,9 @@ class WordFrequencies:
             if stop_words is None or isinstance(stop_words, str)
             else tuple(sorted(stop_words)),
             "tokenizer": tokenizer,
+            "analyzer": analyzer,
         }
-        self._analyze = build_analyzer({**self.settings, "analyzer": "word"})
+        self._analyze = build_analyzer(self.settings)
         self._unspaced = UnspacedTexts()
         self.limits: dict[str, Any] = {
             "min_df": min_df,
@@ -88,7 +93,7 @@ class WordFrequencies:
 
     def analyze(self, text: str) -> list[str]:
         """Return the tokens of a text."""
-        if self.settings["tokenizer"] is None:
+        if self.settings["tokenizer"] is None and self.settings["analyzer"] == "word":
             self._unspaced.add(text)
         return self._analyze(text)
 

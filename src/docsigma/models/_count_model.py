@@ -98,7 +98,7 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         known, digest = _DIGESTS.get(self, (None, ""))
         if known is not self.components_:
             found = hashlib.sha256()
-            for name, array in sorted(self._learned_arrays().items()):
+            for name, array in sorted(self._digested_arrays().items()):
                 found.update(f"{name} {array.dtype} {array.shape} ".encode())
                 found.update(np.ascontiguousarray(array).data)
             digest = found.hexdigest()
@@ -208,6 +208,10 @@ class CountModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _learned_arrays(self) -> dict[str, NDArray[Any]]:
         """Return all that was learned, without the vocabulary."""
         return _storage.learned_arrays(self)
+
+    def _digested_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what determines the embeddings."""
+        return self._learned_arrays()
 
     def _pack(self) -> StoredModel:
         """Return the model as it is saved."""

@@ -6,16 +6,15 @@ import contextlib
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 from sklearn.utils.validation import check_is_fitted
 
 from docsigma.counts._base import BLOCK
-from docsigma.covariances import DiagonalGaussians, FullGaussians
 from docsigma.exceptions import InputError
 from docsigma.kernels import CountTensor
 from docsigma.marginal_likelihood import chunk_rows, estimate_marginal_likelihood
 from docsigma.metrics.perplexity import Perplexity, perplexity
 from docsigma.models._count_model import CountModel
+from docsigma.models._given_posterior import gaussians
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -126,7 +125,7 @@ class GaussianModel(CountModel):
                     q = self._infer(block)
                 else:
                     some = slice(start, start + block.shape[0])
-                    q = _gaussians(posterior, some, model.loadings)
+                    q = gaussians(posterior, some, model.loadings)
                 evidence = estimate_marginal_likelihood(
                     CountTensor(block, model.bias, views=model.views),
                     q,
@@ -139,21 +138,3 @@ class GaussianModel(CountModel):
                 values.append(evidence.log_evidence.cpu().numpy())
                 start += block.shape[0]
         return np.concatenate(values)
-
-
-def _gaussians(
-    posterior: GaussianPosterior, rows: slice, like: torch.Tensor
-) -> Gaussians:
-    """Return some rows of a posterior as tensors."""
-    some = posterior[rows]
-    mean = torch.from_numpy(some.mean.copy()).to(like)
-    if some.covariance is None:
-        return DiagonalGaussians(mean, torch.from_numpy(some.log_std).to(like))
-    covariance = torch.from_numpy(some.covariance.astype(np.float64))
-    factor, failed = torch.linalg.cholesky_ex(covariance)
-    if bool(failed.any()):
-        row = rows.start + int(torch.nonzero(failed)[0])
-        raise InputError(
-            f"`posterior.covariance` is not positive definite in row {row}"
-        )
-    return FullGaussians(mean, factor.to(like))

@@ -12,13 +12,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from sklearn.base import _fit_context
+from sklearn.base import _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from tqdm import tqdm
 
-from docsigma.counts.sorted_counts import SortedCounts, log_unigram
+from docsigma.counts.memory import estimator_counts
+from docsigma.counts.sorted_counts import SortedCounts
 from docsigma.covariances import CovarianceFamily, DiagonalGaussians, Full, Points
 from docsigma.estep import NewtonSettings, infer, infer_full
 from docsigma.estep.evaluator import Evaluator
@@ -28,6 +29,7 @@ from docsigma.kernels.rounding import ROUNDINGS
 from docsigma.models import _storage
 from docsigma.models._count_model import CountModel
 from docsigma.models.views import (
+    add_view,
     centred,
     checked_views,
     infer_views,
@@ -79,6 +81,8 @@ class SubspaceModel(CountModel):
     # Words of each view by its name, and their vocabularies, if there are several.
     views_: dict[str, int] | None = None
     vocabularies_: Mapping[str, Vocabulary] = MappingProxyType({})
+    # Of the model of one view: that of all, and the name of the view.
+    whole_: tuple[SubspaceModel, str] | None = None
     n_components: int
     prior_precision: float
     l1: float | None
@@ -201,9 +205,7 @@ class SubspaceModel(CountModel):
         self.parts_ = parts
         self.views_ = checked_views(views, counts, parts)
         self.vocabularies_ = {}
-        self.training_log_unigram_ = log_unigrams(
-            counts.word_totals, self.views_, log_unigram
-        )
+        self.training_log_unigram_ = log_unigrams(counts.word_totals, self.views_)
         self._planned = self.minibatch_settings.n_passes(
             counts.shape[0], self.n_components
         )
@@ -311,6 +313,12 @@ class SubspaceModel(CountModel):
         model.parts_ = copy.deepcopy(self.parts_)
         model.views_ = self.views_
 
+    def _digested_arrays(self) -> dict[str, NDArray[Any]]:
+        # Those of the first view determine the axes, and stay if views are added.
+        if self.views_ is None:
+            return self._learned_arrays()
+        return view_of(self, next(iter(self.views_)))._learned_arrays()
+
     def _views(self) -> Views | None:
         """Return the ranges of the views, if there are several."""
         if self.views_ is None or len(self.views_) == 1:
@@ -334,6 +342,46 @@ class SubspaceModel(CountModel):
         own = view_of(self, name)
         own._adopt_digest(self)
         return own
+
+    def extend(self, name: str, X: CountsLike, posterior: GaussianPosterior) -> Self:
+        """Add a view, from documents whose posteriors are known by other views.
+
+        What is known stays as it is: embeddings of before remain comparable.
+
+        Parameters
+        ----------
+        name : str
+            The new view.
+        X : array, sparse matrix or Counts of shape (n_documents, n_words)
+            Word counts in that view; those of documents that lack it are left out.
+        posterior : GaussianPosterior
+            Of the same documents, by the views that the model has.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        if self.views_ is None:
+            raise InputError("`extend` needs a model that was fitted with `views`")
+        if name in self.views_:
+            raise InputError(f"the model has the view or language {name!r} already")
+        if posterior.model_digest not in {None, self.digest}:
+            raise InputError("`posterior` was made by another model")
+        like = self.components_.dtype
+        counts = estimator_counts(clone(self), X, reset=True, like=like)
+        if len(counts) != len(posterior):
+            raise InputError(
+                f"`X` has {len(counts)} documents, `posterior` has {len(posterior)}"
+            )
+        rows = np.flatnonzero(counts.n_tokens > 0)
+        if len(rows) < self.n_components:
+            raise InputError(
+                f"{name!r} has words in {len(rows)} documents, and learning them takes "
+                f"at least as many as there are components, {self.n_components}"
+            )
+        add_view(self, name, counts[rows], posterior[rows])
+        return self
 
     def set_vocabularies(self, words: Mapping[str, Vocabulary]) -> Self:
         """Attach the words of all views by their names; they are saved too."""

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
+from sklearn.base import clone
 
+from docsigma.counts.memory import as_counts
+from docsigma.counts.sorted_counts import SortedCounts, log_unigram
 from docsigma.exceptions import InputError
 from docsigma.kernels import Views
+from docsigma.models._given_posterior import gaussians
+from docsigma.trainers import MinibatchTrainer
+from docsigma.trainers.schedule import plan_stages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +30,7 @@ if TYPE_CHECKING:
     from docsigma.covariances import CovarianceFamily, Gaussians
     from docsigma.models._subspace_model import SubspaceModel
     from docsigma.parts import Parts
+    from docsigma.posterior import GaussianPosterior
 
     Model = TypeVar("Model", bound=SubspaceModel)
 
@@ -82,7 +90,7 @@ def view_of(model: Model, name: str) -> Model:
     if model.components_variance_ is not None:
         own.components_variance_ = model.components_variance_[:, columns]
     own.vocabulary_ = model.vocabularies_.get(name)
-    own.vocabularies_ = {}
+    own.vocabularies_, own.whole_ = {}, (model, name)
     return own
 
 
@@ -130,13 +138,55 @@ def infer_views(
     return found
 
 
+def add_view(
+    model: SubspaceModel,
+    name: str,
+    counts: sp.csr_matrix,
+    posterior: GaussianPosterior,
+) -> None:
+    """Learn the words of one more view; neither posteriors nor other words move."""
+    n_documents, n_words = counts.shape
+    k, settings, known = model.n_components, model.minibatch_settings, model.parts_
+    like = model._empty(model.components_)
+    q = gaussians(posterior, slice(0, n_documents), like)
+    ordered, n_passes = SortedCounts(counts), settings.n_passes(n_documents, k)
+    trainer = MinibatchTrainer(
+        ordered,
+        replace(known, covariance=q.family, loadings=clone(known.loadings)),
+        like,
+        n_components=k,
+        stages=plan_stages(ordered, n_passes, settings.learning_rate(k), settings),
+        batch_size=settings.batch_size(n_documents, model.batch_size),
+        learn_bias=model.learn_log_unigram,
+        init_scale=float(model.init_scale),
+        seed=model.seed_,
+        settings=settings,
+        given=q,
+    )
+    with model._arithmetic():
+        trainer.run(n_passes, model.tol)
+    columns, bias = trainer.fitted()
+
+    def joined(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate([old, new.astype(old.dtype)], axis=-1)
+
+    new, both = columns.t().cpu().numpy(), model.components_variance_
+    model.components_ = joined(model.components_, new[:k])
+    if both is not None:
+        model.components_variance_ = joined(both, new[k:])
+    model.log_unigram_ = joined(model.log_unigram_, bias.cpu().numpy())
+    own = log_unigram(as_counts(counts).word_totals)
+    model.training_log_unigram_ = joined(model.training_log_unigram_, own)
+    model.n_features_in_ += n_words
+    assert model.views_ is not None
+    model.views_ = {**model.views_, name: n_words}
+
+
 def log_unigrams(
-    word_totals: NDArray[np.float64],
-    views: Mapping[str, int] | None,
-    of_view: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    word_totals: NDArray[np.float64], views: Mapping[str, int] | None
 ) -> NDArray[np.float64]:
     """Return the log uni-gram of each view, one after the other."""
     if views is None:
-        return of_view(word_totals)
+        return log_unigram(word_totals)
     ranges = Views(tuple(views.values())).ranges
-    return np.concatenate([of_view(word_totals[words]) for words in ranges])
+    return np.concatenate([log_unigram(word_totals[words]) for words in ranges])

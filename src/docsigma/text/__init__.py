@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from docsigma.counts.texts import as_texts, beginning
 from docsigma.text.embedder import DocumentEmbedder, Topic
+from docsigma.text.parallel_embedder import ParallelEmbedder
 from docsigma.text.topic_classifier import TopicClassifier
 
-__all__ = ["DocumentEmbedder", "Topic", "TopicClassifier", "as_texts", "beginning"]
+__all__ = [
+    "DocumentEmbedder",
+    "ParallelEmbedder",
+    "Topic",
+    "TopicClassifier",
+    "as_texts",
+    "beginning",
+]

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 LIMITS = ("min_df", "max_df", "max_features")
 ANALYSIS = (
     *("stop_words", "ngram_range", "tokenizer"),
-    *("lowercase", "token_pattern", "strip_accents"),
+    *("lowercase", "token_pattern", "strip_accents", "analyzer"),
 )
 SHARED = ("n_components", "output", "device", "random_state", "verbose")
 
@@ -94,8 +94,9 @@ class DocumentEmbedder(
     tokenizer : {"jieba", "janome", "pythainlp"}, function or None, default=None
         Splits texts into words: a library for Chinese, Japanese or Thai, or a function
         from a text to its words, of which a saved model has only the name.
-    lowercase, token_pattern, strip_accents
-        As in scikit-learn's ``CountVectorizer``.
+    lowercase, token_pattern, strip_accents, analyzer
+        As in scikit-learn's ``CountVectorizer``: ``analyzer="char_wb"`` counts
+        sequences of characters within words.
     model : estimator, default=None
         The model to fit; None means a :class:`~docsigma.BayesianSMM`.
     output : {"mean", "mean_variance"}, default=None
@@ -143,6 +144,7 @@ class DocumentEmbedder(
         lowercase: bool = True,
         token_pattern: str = TOKEN_PATTERN,
         strip_accents: str | None = None,
+        analyzer: str = "word",
         model: BaseEstimator | None = None,
         output: str | None = None,
         device: str | None = None,
@@ -159,6 +161,7 @@ class DocumentEmbedder(
         self.lowercase = lowercase
         self.token_pattern = token_pattern
         self.strip_accents = strip_accents
+        self.analyzer = analyzer
         self.model = model
         self.output = output
         self.device = device

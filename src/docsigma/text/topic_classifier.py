@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -276,6 +277,20 @@ class TopicClassifier(HasDefaults, BaseEmbeddingClassifier, TextEstimator):
             sample_weight = _check_sample_weight(sample_weight, texts)[known]
         own = np.array(labels[known].tolist())
         return float(super().score([texts[row] for row in known], own, sample_weight))
+
+    def in_language(self, name: str) -> Self:
+        """Return the same classifier for texts in another language.
+
+        The classifier must have been fitted with an embedder of a
+        :class:`~docsigma.ParallelEmbedder`, as in
+        ``TopicClassifier(parallel.language("en"), kind="evidence")``. Promises of
+        :meth:`calibrate` are for one language, and must be made anew for another.
+        """
+        check_is_fitted(self)
+        other = copy.copy(self)
+        other.classifier_ = self.classifier_.in_language(name)
+        other.embedder_ = DocumentEmbedder._of(other.classifier_.model_, None)
+        return other
 
     def posterior(self, X: Iterable[object]) -> GaussianPosterior:
         """Return the Gaussian of each document."""

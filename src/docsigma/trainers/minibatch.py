@@ -86,6 +86,8 @@ class MinibatchTrainer(Trainer):
     views : Views or None
         The views of a document, if there are several: columns of `counts`, which are
         sorted within each of them. All words are then trained in all passes.
+    given : Gaussians or None
+        Posteriors of the documents that are known and stay: only the words learn.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class MinibatchTrainer(Trainer):
         ranks: Ranks = Trainer.ranks,
         scratch: Path | None = None,
         views: Views | None = None,
+        given: Gaussians | None = None,
     ) -> None:
         super().__init__(seed)
         self.ranks = ranks
@@ -123,6 +126,7 @@ class MinibatchTrainer(Trainer):
         self.totals = torch.from_numpy(counts.totals).to(like)
         self._scratch = scratch
         self.views = views
+        self.given = given
         self._deal()
         self._cache: dict[int, Batch] = {}
         self._cached_words = 0
@@ -137,6 +141,8 @@ class MinibatchTrainer(Trainer):
         rows, k, like = self.dealt.rows, self.table.n_components, self._like
         one = self.parts.covariance.constant(1, k, self.prior.scale**2, like)
         self.q = repeated(one, len(rows), self._scratch)
+        if self.given is not None:
+            self.q = self.given
         self.effective_tokens = torch.from_numpy(self.counts.tokens[rows]).to(like)
 
     @property
@@ -261,6 +267,9 @@ class MinibatchTrainer(Trainer):
         if self.table.n_words:
             return
         n_words, n = self.stages[0].n_words, len(self.dealt.rows)
+        if self.given is not None:
+            self._grow(n_words)
+            return
         k, block = self.table.n_components, self.settings.block
         sample = self.counts.batch(self._sample(), n_words)
         start = semantic_start(sample, k, self.seed, self._like, self.settings.spare)
@@ -351,6 +360,8 @@ class MinibatchTrainer(Trainer):
 
     def _learn_parts(self, n_words: int) -> None:
         """Let parts learn from the documents just visited, or from the unseen ones."""
+        if self.given is not None:
+            return
         words = self.table.loadings[:n_words], self.table.bias[:n_words]
         if not self.parts.likelihood.linear:
             words = self._sorted_words()

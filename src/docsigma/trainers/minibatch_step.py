@@ -110,7 +110,7 @@ class MinibatchStep:
         self.q, self.settings, self.ranks = q, trainer.settings, trainer.ranks
         self.effective_tokens = trainer.effective_tokens
         k = table.n_components
-        self.views = trainer.views
+        self.views, self.given = trainer.views, trainer.given is not None
         self.log_shares = log_shares(trainer.totals, n_words)
         documents_with = trainer.documents_with(n_words)
         totals, self.n_tokens = trainer.seen_tokens()
@@ -190,6 +190,11 @@ class MinibatchStep:
         kl = objective.kl_divergence(q, prior)
         self.bound += objective.document_bound(terms.value, kl).sum()
         self.kl += kl.sum()
+        if self.given:
+            self._move_words(
+                counts, points, q.mean, None, moments, terms, weights, rate
+            )
+            return
 
         assert moments.first is not None
         gradient = terms.linear_gradient - terms.tokens[:, None] * moments.first
@@ -259,7 +264,7 @@ class MinibatchStep:
         counts: CountTensor,
         points: Tensor,
         mean: Tensor,
-        moved: Tensor,
+        moved: Tensor | None,
         moments: SoftmaxMoments,
         terms: LikelihoodTerms,
         weights: Tensor,
@@ -272,7 +277,8 @@ class MinibatchStep:
         if self.views is None:
             scale = self.ranks.sum(counts.n_tokens.sum()).clamp(min=1.0)
             scale = self.n_tokens / scale
-        counts.add_backprojected(moved, self.linear_gradient)
+        if moved is not None:
+            counts.add_backprojected(moved, self.linear_gradient)
         linear = self.linear_gradient[:n_words]
         softmax = moments.loading_gradient[:n_words]
         excess = -scale * moments.bias_gradient

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from docsigma.kernels import CountTensor
 from docsigma.marginal_likelihood import chunk_rows, estimate_marginal_likelihood
 from docsigma.metrics.perplexity import Perplexity, perplexity
 from docsigma.models._count_model import CountModel
+from docsigma.priors import PriorTensors
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -71,7 +73,8 @@ class GaussianModel(CountModel):
             BayesianSMM and 20 for NVDM.
         posterior : GaussianPosterior, default=None
             Result of :meth:`posterior` for X, which saves inferring it again. Any
-            other Gaussians give a bound too.
+            other Gaussians give a bound too. If it was inferred with covariates, the
+            evidence is that under its prior.
 
         Returns
         -------
@@ -127,6 +130,10 @@ class GaussianModel(CountModel):
                 else:
                     some = slice(start, start + block.shape[0])
                     q = _gaussians(posterior, some, model.loadings)
+                    own = posterior[some].prior
+                    if own is not None and own.n_documents is not None:
+                        prior = PriorTensors(own, model.loadings)
+                        model = replace(model, prior=prior)
                 evidence = estimate_marginal_likelihood(
                     CountTensor(block, model.bias),
                     q,

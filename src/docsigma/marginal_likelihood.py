@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -235,6 +235,7 @@ def estimate_marginal_likelihood(
     counts, posterior : CountTensor and Gaussians
         The documents and their posteriors.
     model : Model
+        Its prior is that of these documents, whose means may differ.
     estimator : {"monte_carlo", "jensen", "authors", "importance", "predictive"}
     n_draws : int, default=32
         Draws per document; ``jensen`` needs none.
@@ -269,7 +270,8 @@ def estimate_marginal_likelihood(
     for number, some in enumerate(torch.split(rows, chunk_rows(n_draws)), first_chunk):
         whole = len(some) == len(counts)
         likelihood = everything if whole else everything.select(some)
-        chunk = _Chunk(model, words, posterior[some], likelihood)
+        given = replace(model, prior=model.prior[some])
+        chunk = _Chunk(given, words, posterior[some], likelihood)
         source = generator(seed, Stream.EVIDENCE, n_draws, number)
 
         def draw(n: int, size: int = len(some), s: torch.Generator = source) -> Tensor:

@@ -141,7 +141,7 @@ def test_value_and_derivatives_are_autograds(kind):
     root.diagonal(dim1=1, dim2=2).abs_()
     q = Full().constant(12, 3, 1.0, mean).like({"mean": mean, "factor": 0.3 * root})
     likelihood = model.likelihood.bind(problem.counts, model.loadings, model.bias)
-    found = words.evaluate(likelihood, q, q.mean)
+    found = words.evaluate(likelihood, q, q.mean, model.prior)
 
     def bound(mean):
         points = mean[:, None] + words.noise @ q.factor.mT
@@ -252,12 +252,14 @@ def test_bound_never_falls_under_the_diagonal_one_on_the_draws(steepness):
     words = DrawnBound(model, Full(), FullSettings().draws(6))
     likelihood = model.likelihood.bind(problem.counts, model.loadings, model.bias)
     start = infer(problem.counts, model, Diagonal()).posterior
-    before = words.evaluate(likelihood, start, start.mean).value
+    before = words.evaluate(likelihood, start, start.mean, model.prior).value
     for family in (LowRank(2), Full()):
         found = infer_full(problem.counts, model, family)
         assert torch.isfinite(found.bound).all()
         assert (found.bound >= before - 1e-9).all()
-        after = words.evaluate(likelihood, found.posterior, start.mean).value
+        after = words.evaluate(
+            likelihood, found.posterior, start.mean, model.prior
+        ).value
         assert (after >= before - 1e-9).all()
 
 

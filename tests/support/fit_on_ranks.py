@@ -23,7 +23,10 @@ def fit(case, ranks=None):
     corpus = load_corpus("synthetic", n_train=case.get("n_train", 300), n_test=1)
     counts = corpus.train.counts.astype(case["dtype"])
     settings = {"max_iter": 12, "tol": 0, "random_state": 0, "device": "cpu"}
-    model = BayesianSMM(3, **settings | case["settings"]).fit(counts, ranks=ranks)
+    model, options = BayesianSMM(3, **settings | case["settings"]), {"ranks": ranks}
+    if model.prior == "covariates":
+        options["covariates"] = np.random.default_rng(0).random((counts.shape[0], 2))
+    model.fit(counts, **options)
     found = {name: getattr(model, name) for name in COLUMNS}
     found["bound"] = np.array([row["bound"] for row in model.history_])
     learned = {f"parts.{k}": v for k, v in model.parts_.arrays().items()}

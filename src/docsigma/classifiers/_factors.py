@@ -104,7 +104,10 @@ class Information:
         # Where the words say nothing rounding must not say less.
         least = torch.finfo(mean.dtype).eps * values.max().clamp(min=1e-300)
         matrix = (vectors * values.clamp(min=float(least))) @ vectors.mT
-        return cls(matrix, tensor(prior.mean), precision)
+        centre = prior.mean
+        if prior.n_documents is not None:
+            centre = np.average(centre, axis=0, weights=weights)
+        return cls(matrix, tensor(centre), precision)
 
     @classmethod
     def exact(
@@ -125,7 +128,7 @@ class Information:
         return Factors(found @ self.matrix, ones, ones)
 
     def factors(self, q: GaussianPosterior, distinct: Floats | None = None) -> Factors:
-        """Divide the prior out of posteriors that carry it.
+        """Divide the prior out of posteriors that carry it, with their own means.
 
         A document without known words says nothing at all.
         """
@@ -144,7 +147,11 @@ class Information:
             size = torch.where(known, size, 0.0)
         mean = torch.tensor(q.mean, dtype=torch.float64, device=size.device)
         linear = size[:, None] * (mean @ self.matrix)
-        prior = (mean - self.prior_mean) @ self.prior_precision
+        centre, own = self.prior_mean, q.prior
+        if own is not None and own.n_documents is not None:
+            # The prior of documents with covariates, which differs among them.
+            centre = torch.tensor(own.mean).to(mean)
+        prior = (mean - centre) @ self.prior_precision
         shares = np.ones(len(q)) if distinct is None else distinct
         return Factors(
             linear + (size > 0)[:, None] * prior,

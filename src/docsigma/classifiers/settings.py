@@ -15,9 +15,9 @@ STEPS = 20
 TOLERANCE = 1e-3
 # Documents without label that a classifier learns from, at the most.
 MOST_UNLABELLED = 4000
-# The different words of a document repeat each other, and count for less than they would
-# alone. How much less, while documents without label shape the classes, nobody knows:
-# classes are learned with each of these shares.
+# The different words of a document repeat each other, and count for less than they
+# would alone. How much less, while documents without label shape the classes, nobody
+# knows: classes are learned with each of these shares.
 BELIEFS = (1.0, 0.5, 0.25)
 
 # Pairs of words that are counted, at the most, the most frequent ones: each takes 8

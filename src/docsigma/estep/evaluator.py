@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from docsigma.estep.state import State
     from docsigma.likelihoods import DocumentLikelihood
     from docsigma.objective import LseTerms, Model
+    from docsigma.priors import PriorTensors
 
     Lse = Callable[[Gaussians, Tensor, Tensor | None], LseTerms]
 
@@ -61,17 +62,21 @@ class Evaluator:
         likelihood: DocumentLikelihood,
         q: Gaussians,
         centre: Tensor,
+        prior: PriorTensors,
         *,
         frequent: bool = False,
     ) -> Evaluation:
-        """Evaluate the bound at `q`, over all words or the frequent ones."""
+        """Evaluate the bound at `q`, over all words or the frequent ones.
+
+        `prior` is that of these documents, whose means may differ.
+        """
         expected_lse = self.expected_lse
         if frequent:
             assert self.frequent is not None
             expected_lse = self.frequent
         lse = expected_lse(q, centre, likelihood.counts.shares)
         terms = likelihood.at(q.mean, lse.value)
-        prior, tokens = self.model.prior, terms.tokens[:, None]
+        tokens = terms.tokens[:, None]
         gradient = terms.linear_gradient - tokens * lse.first
         weight = tokens if lse.spread.ndim == 2 else tokens[:, :, None]
         return Evaluation(
@@ -89,7 +94,7 @@ class Evaluator:
             state.likelihood.counts,
             state.likelihood.loadings,
             self.basis,
-            self.model.prior,
+            state.prior,
             state.likelihood.projected,
             state.own_trace,
             state.trace,

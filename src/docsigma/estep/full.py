@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from docsigma.kernels import CountTensor, SoftmaxWords
     from docsigma.likelihoods import DocumentLikelihood
     from docsigma.objective import Model
+    from docsigma.priors import PriorTensors
 
 
 def infer_full(
@@ -74,8 +75,9 @@ def infer_full(
         device_rows = rows.to(model.bias.device)
         block = counts if len(rows) == len(counts) else counts.select(device_rows)
         likelihood = model.likelihood.bind(block, model.loadings, model.bias)
-        q = found.posterior[device_rows]
-        state = State.start_at(likelihood, words, q, torch.zeros_like(q.mean[:, :1]))
+        q, prior = found.posterior[device_rows], model.prior[device_rows]
+        nothing = torch.zeros_like(q.mean[:, :1])
+        state = State.start_at(likelihood, words, prior, q, nothing)
         climb(state, rows, found, limit, tol, progress)
     # If no step improves a document, it is as good as these draws can resolve.
     ended = found.n_iter - start.n_iter < limit
@@ -111,6 +113,7 @@ class DrawnBound(Evaluator):
         likelihood: DocumentLikelihood,
         q: Gaussians,
         centre: Tensor,
+        prior: PriorTensors,
         *,
         frequent: bool = False,  # noqa: ARG002
     ) -> Evaluation:
@@ -148,8 +151,8 @@ class DrawnBound(Evaluator):
             first = own_slope - self.basis.means[view]
             information -= first.mT @ (own[:, :, None] * first)
         return Evaluation(
-            document_bound(value, kl_divergence(q, model.prior)),
-            gradient - model.prior.penalty_gradient(q.mean),
+            document_bound(value, kl_divergence(q, prior)),
+            gradient - prior.penalty_gradient(q.mean),
             information,
             slope.mean(dim=1),
             # Draws have no centre: it stays the same.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from docsigma.covariances import CovarianceFamily, Gaussians
     from docsigma.kernels import CountTensor
     from docsigma.objective import Model
+    from docsigma.priors import PriorTensors
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ def infer(
     ----------
     counts : CountTensor
     model : Model
+        Its prior is that of these documents, whose means may differ.
     family : CovarianceFamily
     max_iter : int, default=200
         Maximum number of passes over all words.
@@ -91,7 +93,7 @@ def infer(
         as far.
     settings : NewtonSettings, default=None
     words : Evaluator, default=None
-        Evaluator of this model and family, to reuse.
+        Evaluator of this model, except for the prior's mean, and family, to reuse.
     progress : callable, default=None
         Called after each pass with the number of documents that are done by it.
     """
@@ -110,16 +112,21 @@ def infer(
         stop = min(start + chunk, n_documents)
         block = counts if stop - start == n_documents else counts[start:stop]
         likelihood = model.likelihood.bind(block, model.loadings, model.bias)
-        state = State.begin(likelihood, words)
+        state = State.begin(likelihood, words, model.prior[start:stop])
         climb(state, torch.arange(start, stop), found, limit, tol, progress)
     if coarse:
         with use_rounding("float32"):
-            finish(counts, words, found, max_iter - limit, tol)
+            finish(counts, words, model.prior, found, max_iter - limit, tol)
     return found
 
 
 def finish(
-    counts: CountTensor, words: Evaluator, found: Inferred, max_iter: int, tol: float
+    counts: CountTensor,
+    words: Evaluator,
+    prior: PriorTensors,
+    found: Inferred,
+    max_iter: int,
+    tol: float,
 ) -> None:
     """Continue with the documents that have not converged."""
     model, settings = words.model, words.settings
@@ -135,7 +142,8 @@ def finish(
         )
         trace = own_trace(likelihood.counts, norms, likelihood.projected)
         q = found.posterior[device_rows]
-        climb(State.start_at(likelihood, words, q, trace), rows, found, max_iter, tol)
+        state = State.start_at(likelihood, words, prior[device_rows], q, trace)
+        climb(state, rows, found, max_iter, tol)
 
 
 def climb(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from docsigma.estep.curvature import Curvature
     from docsigma.estep.evaluator import Evaluation, Evaluator
     from docsigma.likelihoods import DocumentLikelihood
+    from docsigma.priors import PriorTensors
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ class State:
 
     likelihood: DocumentLikelihood
     words: Evaluator
+    # That of these documents, whose means may differ.
+    prior: PriorTensors
     index: Tensor
     open: Tensor
     stuck: Tensor
@@ -95,6 +98,7 @@ class State:
         cls,
         likelihood: DocumentLikelihood,
         words: Evaluator,
+        prior: PriorTensors,
         q: Gaussians,
         own_trace: Tensor,
     ) -> State:
@@ -106,6 +110,7 @@ class State:
         return cls(
             likelihood=likelihood,
             words=words,
+            prior=prior,
             index=torch.arange(n, device=device),
             open=torch.ones(n, dtype=torch.bool, device=device),
             stuck=torch.zeros(n, dtype=torch.bool, device=device),
@@ -121,9 +126,11 @@ class State:
         )
 
     @classmethod
-    def begin(cls, likelihood: DocumentLikelihood, words: Evaluator) -> State:
+    def begin(
+        cls, likelihood: DocumentLikelihood, words: Evaluator, prior: PriorTensors
+    ) -> State:
         """Begin at the prior's mean, one Newton step ahead."""
-        model, family, basis = words.model, words.family, words.basis
+        family, basis = words.family, words.basis
         counts, projected = likelihood.counts, likelihood.projected
         tokens = counts.n_tokens[:, None]
         squares = counts.project(words.squares)
@@ -131,11 +138,10 @@ class State:
         own = own.clamp_(min=0)
         # The mean of the corpus's spread and the document's own.
         information = 0.5 * own + 0.5 * tokens * basis.variance
-        start = model.prior.start(projected)
-        q = family.with_information(
-            start, model.prior, family.from_diagonal(information)
-        )
-        state = cls.start_at(likelihood, words, q, own.sum(dim=1, keepdim=True))
+        start = prior.start(projected)
+        q = family.with_information(start, prior, family.from_diagonal(information))
+        own_trace = own.sum(dim=1, keepdim=True)
+        state = cls.start_at(likelihood, words, prior, q, own_trace)
         state.trace = information.sum(dim=1, keepdim=True)
         # At w = 0 the probabilities are the uni-gram: the first step needs no pass.
         gradient = projected - basis.expected(counts)
@@ -155,15 +161,17 @@ class State:
 
     def _reachable(self, step: Tensor) -> Tensor:
         longest = step.abs().amax(dim=1, keepdim=True)
-        reach = self.words.settings.reach * self.words.model.prior.scale
+        reach = self.words.settings.reach * self.prior.scale
         shorter: Tensor = step * (reach / longest).clamp(max=1.0)
         return shorter
 
     def step(self, tol: float, *, frequent: bool = False) -> Tensor:
         """Evaluate the next point; return which documents are done."""
-        words, prior = self.words, self.words.model.prior
+        words, prior = self.words, self.prior
         trial = self.current.towards(self.proposal, self.step_size)
-        seen = words.evaluate(self.likelihood, trial.q, trial.centre, frequent=frequent)
+        seen = words.evaluate(
+            self.likelihood, trial.q, trial.centre, prior, frequent=frequent
+        )
         rose = self._rose(trial, seen)
         self._shorten(rose)
 
@@ -253,9 +261,7 @@ class State:
             # An extrapolated centre may be off: this derivative holds at any centre.
             off = self._lag(trial, seen)
             information = information + family.from_diagonal(off)
-        return family.with_information(
-            trial.q.mean, self.words.model.prior, information
-        )
+        return family.with_information(trial.q.mean, self.prior, information)
 
     def _lag(self, trial: Iterate, seen: Evaluation) -> Tensor:
         """Return tokens times the squared distance of the centre from its best, (n, K).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from docsigma.marginal_likelihood import chunk_rows, estimate_marginal_likelihoo
 from docsigma.metrics.perplexity import Perplexity, perplexity
 from docsigma.models._count_model import CountModel
 from docsigma.models._given_posterior import gaussians
+from docsigma.priors import PriorTensors
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -70,7 +72,8 @@ class GaussianModel(CountModel):
             BayesianSMM and 20 for NVDM.
         posterior : GaussianPosterior, default=None
             Result of :meth:`posterior` for X, which saves inferring it again. Any
-            other Gaussians give a bound too.
+            other Gaussians give a bound too. If it was inferred with covariates, the
+            evidence is that under its prior.
 
         Returns
         -------
@@ -126,6 +129,10 @@ class GaussianModel(CountModel):
                 else:
                     some = slice(start, start + block.shape[0])
                     q = gaussians(posterior, some, model.loadings)
+                    own = posterior[some].prior
+                    if own is not None and own.n_documents is not None:
+                        prior = PriorTensors(own, model.loadings)
+                        model = replace(model, prior=prior)
                 evidence = estimate_marginal_likelihood(
                     CountTensor(block, model.bias, views=model.views),
                     q,

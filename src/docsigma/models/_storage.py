@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -168,13 +169,20 @@ class CheckpointFile:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], model: SubspaceModel, counts: Counts
+        self,
+        path: str | os.PathLike[str],
+        model: SubspaceModel,
+        counts: Counts,
+        covariates: NDArray[np.float64] | None = None,
     ) -> None:
         self.path = Path(path)
         self._parameters = _parameters(model)
         self._digest = counts.digest
         if getattr(model, "views_", None) is not None:
             self._digest += f" {model.views_}"
+        if covariates is not None:
+            own = hashlib.sha256(np.ascontiguousarray(covariates).data).hexdigest()
+            self._digest = f"{self._digest} {own}"
 
     def write(self, trainer: Trainer) -> None:
         """Write the state of `trainer`."""
@@ -234,8 +242,9 @@ class CheckpointFile:
         config, arrays = read_checkpoint(self.path)
         if config["counts"] != self._digest:
             raise InputError(
-                f"{self.path} was written for other documents than those given, or for "
-                "the same ones on disk where these are in memory, or vice versa"
+                f"{self.path} was written for other documents or covariates than those "
+                "given, or for the same ones on disk where these are in memory, or "
+                "vice versa"
             )
         # The fast solver plans its learning rates for the number of passes.
         fast = self._parameters["solver"] == "fast"

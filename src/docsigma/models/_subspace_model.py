@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
 from types import MappingProxyType
@@ -28,6 +29,7 @@ from docsigma.kernels import CountTensor, Views, use_rounding
 from docsigma.kernels.rounding import ROUNDINGS
 from docsigma.models import _storage
 from docsigma.models._count_model import CountModel
+from docsigma.models._covariates import check_covariates, training_covariates
 from docsigma.models.views import (
     add_view,
     centred,
@@ -38,6 +40,7 @@ from docsigma.models.views import (
 )
 from docsigma.parts import make_part
 from docsigma.posterior import GaussianPosterior
+from docsigma.priors import CovariatePrior
 from docsigma.random import Stream, generator, standard_normals
 from docsigma.ranks import Ranks
 from docsigma.trainers import Algorithm1Trainer, MinibatchSettings, MinibatchTrainer
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import scipy.sparse as sp
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from docsigma.counts import Counts, Vocabulary
     from docsigma.covariances import Gaussians
@@ -147,6 +150,7 @@ class SubspaceModel(CountModel):
         y: object = None,  # noqa: ARG002
         *,
         views: Mapping[str, int] | None = None,
+        covariates: ArrayLike | None = None,
         callback: Callable[[TrainingPass], object] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int | None = None,
@@ -165,6 +169,9 @@ class SubspaceModel(CountModel):
             Names of the views of a document, such as languages, and their numbers of
             columns, in the order of the columns of X. Each view has a softmax of its
             own; a document may lack some. None means one view.
+        covariates : array of shape (n_documents,) or (n_documents, n_covariates)
+            Numbers known of each document besides its words, for
+            ``prior="covariates"``; needed there.
         callback : callable, default=None
             Called after each pass with a
             :class:`~docsigma.models.training_pass.TrainingPass`: its number, the
@@ -201,6 +208,7 @@ class SubspaceModel(CountModel):
                 'solver="fast" does'
             )
         counts, seed = self._begin(X, ranks.size)
+        given = training_covariates(parts.prior, covariates, len(counts))
         seed = int(ranks.first(torch.tensor(seed)))
         self.parts_ = parts
         self.views_ = checked_views(views, counts, parts)
@@ -212,10 +220,10 @@ class SubspaceModel(CountModel):
         scratch = None
         if checkpoint is not None and not counts.in_memory:
             scratch = Path(checkpoint).absolute().parent
-        trainer = self._trainer(counts, seed, ranks, scratch)
+        trainer = self._trainer(counts, seed, ranks, scratch, given)
         store = None
         if checkpoint is not None:
-            store = _storage.CheckpointFile(checkpoint, self, counts)
+            store = _storage.CheckpointFile(checkpoint, self, counts, given)
             if resume:
                 store.restore(trainer)
         elif resume:
@@ -229,6 +237,8 @@ class SubspaceModel(CountModel):
             self._run(trainer, self.n_passes, callback, save)
         if store is not None and trainer.epoch % every:
             store.write(trainer)
+        with self._arithmetic():
+            trainer.integrate_documents()
         self._adopt(trainer)
         self._check_learned()
         return self
@@ -251,12 +261,18 @@ class SubspaceModel(CountModel):
         )
 
     def _trainer(
-        self, counts: Counts, seed: int, ranks: Ranks, scratch: Path | None
+        self,
+        counts: Counts,
+        seed: int,
+        ranks: Ranks,
+        scratch: Path | None,
+        covariates: NDArray[np.float64] | None,
     ) -> Trainer:
         """Return the solver's trainer, if it supports the model's covariances."""
         like = self._empty(counts)
         parts, k = self.parts_, self.n_components
         views = self._views()
+        given = None if covariates is None else torch.from_numpy(covariates)
         if self.solver == "fast":
             groups = None if views is None else views.of_columns()
             ordered, settings = SortedCounts(counts, groups), self.minibatch_settings
@@ -278,6 +294,7 @@ class SubspaceModel(CountModel):
                 ranks=ranks,
                 scratch=scratch,
                 views=views,
+                covariates=given,
             )
         variance = getattr(self, "init_variance", 1.0)
         posterior = parts.covariance.constant(counts.shape[0], k, variance, like)
@@ -299,6 +316,7 @@ class SubspaceModel(CountModel):
             n_draws=1 if posterior.is_point else self.n_draws,
             learn_bias=self.learn_log_unigram,
             seed=seed,
+            covariates=given,
         )
 
     def _set_columns(self, columns: torch.Tensor) -> None:
@@ -395,8 +413,11 @@ class SubspaceModel(CountModel):
         self.vocabularies_ = dict(words)
         return self
 
-    def _model(self) -> Model:
-        """Return the words on the device, with the other parts."""
+    def _model(self, covariates: NDArray[np.float64] | None = None) -> Model:
+        """Return the words on the device, with the other parts.
+
+        With `covariates`, the prior is that of these documents.
+        """
         loadings, bias = self._tensors()
         views, variance = self._views(), None
         if views is not None:
@@ -404,28 +425,36 @@ class SubspaceModel(CountModel):
         if self.components_variance_ is not None:
             spread = np.ascontiguousarray(self.components_variance_.T)
             variance = torch.from_numpy(spread).to(loadings)
-        return self.parts_.model(loadings, bias, variance, views)
+        model = self.parts_.model(loadings, bias, variance, views)
+        if covariates is None:
+            return model
+        given = torch.from_numpy(covariates).to(loadings)
+        prior = self.parts_.prior.tensors(self.n_components, loadings, given)
+        return replace(model, prior=prior)
 
     def _infer(
         self,
         counts: sp.csr_matrix,
         family: CovarianceFamily | None = None,
         progress: Callable[[int], object] | None = None,
+        covariates: NDArray[np.float64] | None = None,
     ) -> Gaussians:
         family = family or self.parts_.covariance
         if self.views_ is not None:
             return infer_views(self, counts, family, progress)
-        return self._infer_together(counts, family, progress)
+        return self._infer_together(counts, family, progress, covariates)
 
     def _infer_together(
         self,
         counts: sp.csr_matrix,
         family: CovarianceFamily,
         progress: Callable[[int], object] | None,
+        covariates: NDArray[np.float64] | None = None,
     ) -> Gaussians:
         """Infer documents by all words."""
-        words = self._kept_words(family)
-        model = self._model() if words is None else words.model
+        # The prior of documents with covariates is another.
+        words = None if covariates is not None else self._kept_words(family)
+        model = self._model(covariates) if words is None else words.model
         documents = CountTensor(counts, model.bias, views=model.views)
         limits: dict[str, Any] = {
             "max_iter": self.inference_max_iter,
@@ -473,12 +502,16 @@ class SubspaceModel(CountModel):
         return evaluator
 
     def _embed(
-        self, X: CountsLike, family: CovarianceFamily | None = None
+        self,
+        X: CountsLike,
+        family: CovarianceFamily | None = None,
+        covariates: ArrayLike | None = None,
     ) -> list[Any]:
         """Return the arrays of the posteriors and the tokens per block of documents."""
         check_is_fitted(self)
         counts = self._check_counts(X, reset=False)
-        found, shown = [], bool(self.verbose)
+        given = check_covariates(self.parts_.prior, covariates, len(counts))
+        found, shown, start = [], bool(self.verbose), 0
         about: dict[str, Any] = {"desc": "embedding", "unit": "doc", "delay": 2}
         with (
             self._arithmetic(),
@@ -486,7 +519,9 @@ class SubspaceModel(CountModel):
         ):
             for block in counts.iter_blocks():
                 tokens = np.asarray(block.sum(axis=1), dtype=np.float64).ravel()
-                q = self._infer(block, family, bar.update if shown else None)
+                own = None if given is None else given[start : start + len(tokens)]
+                start += len(tokens)
+                q = self._infer(block, family, bar.update if shown else None, own)
                 found.append((q.arrays(), tokens))
         return found
 
@@ -497,7 +532,11 @@ class SubspaceModel(CountModel):
         return np.concatenate(found)
 
     def posterior(
-        self, X: CountsLike, covariance: str | CovarianceFamily | None = None
+        self,
+        X: CountsLike,
+        covariance: str | CovarianceFamily | None = None,
+        *,
+        covariates: ArrayLike | None = None,
     ) -> GaussianPosterior:
         """Infer the Gaussian of each document.
 
@@ -512,6 +551,9 @@ class SubspaceModel(CountModel):
             Form of the covariances; None means that of the training. The bound of
             ``"full"`` is nearly the evidence; with 100 components it takes 20 times as
             long as ``"diagonal"``, and K^2 numbers per document.
+        covariates : array of shape (n_documents,) or (n_documents, n_covariates)
+            Those of the documents, for a model of ``prior="covariates"``: then each has
+            its own prior mean. Without them, the prior is wider.
 
         Returns
         -------
@@ -535,9 +577,14 @@ class SubspaceModel(CountModel):
         }
         found = [
             GaussianPosterior(**arrays, n_tokens=tokens, **carried)
-            for arrays, tokens in self._embed(X, family)
+            for arrays, tokens in self._embed(X, family, covariates)
         ]
         if not found:
             nothing = np.empty((0, k), dtype=self.components_.dtype)
             return GaussianPosterior(nothing, nothing, n_tokens=[], **carried)
-        return found[0] if len(found) == 1 else GaussianPosterior.concatenate(found)
+        q = found[0] if len(found) == 1 else GaussianPosterior.concatenate(found)
+        given = check_covariates(self.parts_.prior, covariates, len(q))
+        if given is None:
+            return q
+        assert isinstance(self.parts_.prior, CovariatePrior)
+        return q.replace(prior=self.parts_.prior.given(given))

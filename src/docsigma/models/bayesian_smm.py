@@ -17,14 +17,17 @@ from docsigma.estep.curvature import LoadingsBasis
 from docsigma.exceptions import InputError
 from docsigma.likelihoods import Likelihood
 from docsigma.loadings import GaussianLoadings, Loadings
+from docsigma.models._covariates import learn_covariate_prior
 from docsigma.models._gaussian_model import GaussianModel
 from docsigma.models._subspace_model import SubspaceModel
 from docsigma.parts import Parts
 from docsigma.posterior import GaussianPosterior, GaussianPrior
-from docsigma.priors import Prior
+from docsigma.priors import CovariatePrior, Prior
 from docsigma.trainers import StreamTrainer
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from docsigma.kernels.rounding import Rounding
     from docsigma.models._count_model import CountsLike
     from docsigma.trainers import Trainer
@@ -61,10 +64,12 @@ class BayesianSMM(SubspaceModel, GaussianModel):
     likelihood : {"multinomial", "polya"} or Likelihood, default="multinomial"
         Distribution of the counts given the probabilities of the words. ``"polya"``
         models burstiness: a word that occurred once is likely to occur again.
-    prior : {"isotropic", "diagonal", "full"} or Prior, default="isotropic"
-        Distribution of the embeddings before any word is read. ``"isotropic"`` is
-        ``IsotropicPrior(precision=prior_precision)``; ``"diagonal"`` learns the
-        variance of each dimension, ``"full"`` a mean and a covariance matrix.
+    prior : {"isotropic", "diagonal", "full", "covariates"} or Prior
+        Distribution of the embeddings before any word is read. The default,
+        ``"isotropic"``, is ``IsotropicPrior(precision=prior_precision)``;
+        ``"diagonal"`` learns the variance of each dimension, ``"full"`` a mean and a
+        covariance matrix; under ``"covariates"`` the mean depends on covariates that
+        :meth:`fit` gets.
     covariance : {"diagonal", "full", "point"} or CovarianceFamily
         Form of the documents' covariances; the default is ``"diagonal"``. Train with
         ``"full"`` for few components only; with many, :meth:`posterior` infers full
@@ -274,6 +279,11 @@ class BayesianSMM(SubspaceModel, GaussianModel):
                 "use `fit`"
             )
         if first:
+            if isinstance(self._parts().prior, CovariatePrior):
+                raise InputError(
+                    "`partial_fit` learns no prior, so it takes no covariates: use "
+                    "`fit`, or `learn_prior` afterwards"
+                )
             counts, self.seed_ = self._begin(X)
             self.history_: list[dict[str, Any]] = []
             self.n_iter_, self.converged_, self.vocabulary_ = 0, False, None
@@ -313,6 +323,30 @@ class BayesianSMM(SubspaceModel, GaussianModel):
     def _adopt(self, trainer: Trainer) -> Self:
         self.__dict__.pop("_stream", None)
         return super()._adopt(trainer)
+
+    def learn_prior(self, X: CountsLike, covariates: ArrayLike) -> BayesianSMM:
+        r"""Return the same words with a prior of covariates, learned from documents.
+
+        What `fit` with ``prior="covariates"`` learns besides the words, for a model
+        that is fitted already: other covariates can be tried in seconds.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or Counts of shape (n_documents, n_features)
+            Word counts.
+        covariates : array of shape (n_documents,) or (n_documents, n_covariates)
+
+        Examples
+        --------
+        >>> from docsigma import load_corpus
+        >>> counts = load_corpus("synthetic").train.counts
+        >>> smm = BayesianSMM(3, max_iter=20, random_state=0).fit(counts)
+        >>> early = (np.arange(counts.shape[0]) < 100).astype(float)
+        >>> smm.learn_prior(counts, early).parts_.prior.weights_.shape
+        (1, 3)
+        """
+        check_is_fitted(self)
+        return learn_covariate_prior(self, X, covariates)
 
     def principal_axes(self) -> BayesianSMM:
         r"""Return the same model in the axes that suit diagonal covariances best.

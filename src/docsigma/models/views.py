@@ -16,6 +16,7 @@ from docsigma.counts.sorted_counts import SortedCounts, log_unigram
 from docsigma.exceptions import InputError
 from docsigma.kernels import Views
 from docsigma.models._given_posterior import gaussians
+from docsigma.priors import CovariatePrior
 from docsigma.trainers import MinibatchTrainer
 from docsigma.trainers.schedule import plan_stages
 
@@ -42,7 +43,7 @@ def checked_views(views: object, counts: Counts, parts: Parts) -> dict[str, int]
     ------
     InputError
         If they are not a mapping of names to positive numbers that sum to the columns
-        of `counts`, or the likelihood is not linear.
+        of `counts`, the likelihood is not linear, or the prior has covariates.
     """
     if views is None:
         return None
@@ -63,6 +64,8 @@ def checked_views(views: object, counts: Counts, parts: Parts) -> dict[str, int]
             'several views need likelihood="multinomial", whose words share no tokens, '
             f"got {parts.likelihood!r}"
         )
+    if isinstance(parts.prior, CovariatePrior):
+        raise InputError("covariates are for documents of one view: leave out `views`")
     return found
 
 

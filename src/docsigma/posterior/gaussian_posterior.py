@@ -12,7 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from docsigma._array_checks import check_all, check_shape, floats
 from docsigma._tensors import read_tensors, write_tensors
 from docsigma.exceptions import InputError
-from docsigma.posterior.gaussian_prior import GaussianPrior
+from docsigma.posterior.gaussian_prior import (
+    GaussianPrior,
+    check_same_prior,
+    stack_priors,
+)
 
 Array = NDArray[np.floating[Any]]
 Value = TypeVar("Value")
@@ -112,6 +116,11 @@ class GaussianPosterior:
                     f"`prior` has {prior.n_components} components, `mean` has "
                     f"{self.n_components}"
                 )
+            if prior.n_documents not in (None, len(self)):
+                raise InputError(
+                    f"`prior` has means of {prior.n_documents} documents, `mean` has "
+                    f"{len(self)}"
+                )
         self.prior = prior
         self.model_digest = model_digest
         for array in (self.variance, *self._rows().values()):
@@ -133,7 +142,10 @@ class GaussianPosterior:
         """Return the posteriors of `rows`; an integer keeps the document axis."""
         index = rows if isinstance(rows, slice) else np.atleast_1d(np.asarray(rows))
         arrays = {name: array[index] for name, array in self._rows().items()}
-        return GaussianPosterior(**arrays, **self._carried())
+        carried = self._carried()
+        if self.prior is not None:
+            carried["prior"] = self.prior.select(index)
+        return GaussianPosterior(**arrays, **carried)
 
     def _carried(self) -> dict[str, Any]:
         """Return what all documents share."""
@@ -191,6 +203,17 @@ class GaussianPosterior:
         """Return the prior, or raise an InputError if the posterior carries none."""
         how = "prior=GaussianPrior(mean, precision)"
         return _require(self.prior, "prior it was made under", how)
+
+    def require_shared_prior(self) -> GaussianPrior:
+        """Return the prior, or raise an InputError if it differs among documents."""
+        prior = self.require_prior()
+        if prior.n_documents is not None:
+            raise InputError(
+                "these documents were inferred with covariates, so that each has its "
+                "own prior mean, and one prior for all is needed here: infer them "
+                "without covariates"
+            )
+        return prior
 
     def require_tokens(self) -> Array:
         """Return the known tokens per document, or raise an InputError."""
@@ -267,9 +290,9 @@ class GaussianPosterior:
     def concatenate(cls, parts: Sequence[GaussianPosterior]) -> GaussianPosterior:
         """Concatenate the documents of several posteriors.
 
-        Covariances of different forms become full ones. Priors must be equal. The
-        result has a prior, numbers of tokens and a digest if all of `parts` have them
-        and the digests are equal.
+        Covariances of different forms become full ones. Priors must be equal, except
+        for means per document. The result has a prior, numbers of tokens and a digest
+        if all of `parts` have them and the digests are equal.
         """
         if not parts:
             raise InputError("there are no posteriors to concatenate")
@@ -292,7 +315,8 @@ class GaussianPosterior:
         r"""Return the posteriors of documents, given those of their pieces.
 
         Pieces share the document's embedding: their likelihoods multiply, and the prior
-        counts once. Documents that only share a class are not pieces of one: see
+        counts once; its mean must be the same for all pieces of a document. Documents
+        that only share a class are not pieces of one: see
         :meth:`EvidenceClassifier.same_topic_log_ratio`.
 
         Parameters
@@ -312,14 +336,17 @@ class GaussianPosterior:
         check_shape("groups", rows, (len(self),))
         names, codes = np.unique(rows, return_inverse=True)
         once = np.bincount(codes)[:, None] - 1
-        away = self.mean.astype(np.float64) - prior.mean
+        if prior.n_documents is not None:
+            prior = prior.of_groups(codes, names)
+        centre = prior.mean if prior.n_documents is None else prior.mean[codes]
+        away = self.mean.astype(np.float64) - centre
 
         def add(values: Array) -> Array:
             sums = np.zeros((len(names), *values.shape[1:]))
             np.add.at(sums, codes, values)
             return sums
 
-        pooled: dict[str, Any] = self._carried()
+        pooled: dict[str, Any] = self._carried() | {"prior": prior}
         if self.n_tokens is not None:
             pooled["n_tokens"] = add(self.n_tokens)
         if self.covariance is None and prior.form != "full":
@@ -402,12 +429,11 @@ def _common_prior(parts: Sequence[GaussianPosterior]) -> GaussianPrior | None:
     known = [(i, part.prior) for i, part in enumerate(parts) if part.prior is not None]
     if not known:
         return None
+    complete = len(known) == len(parts)
+    if complete and any(prior.n_documents is not None for _, prior in known):
+        sizes = [len(part) for part in parts]
+        return stack_priors([prior for _, prior in known], sizes)
     first, prior = known[0]
     for i, other in known[1:]:
-        difference = prior.difference(other)
-        if difference is not None:
-            raise InputError(
-                "cannot concatenate posteriors made under different priors: parts "
-                f"{first} and {i} have {difference}"
-            )
-    return prior if len(known) == len(parts) else None
+        check_same_prior(prior, other, first, i)
+    return prior if complete else None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,15 +25,16 @@ class GaussianPrior:
 
     Parameters
     ----------
-    mean : array of shape (n_components,)
-        :math:`m_0`.
+    mean : array of shape (n_components,) or (n_documents, n_components)
+        :math:`m_0`: one for all documents, or one per document.
     precision : float or array of shape (n_components,) or (n_components, n_components)
         :math:`\Lambda`: one number for all dimensions, one per dimension, or a
         symmetric positive definite matrix.
 
     Attributes
     ----------
-    mean : array of float64, shape (n_components,)
+    mean : array of float64
+        As given.
     precision : array of float64
         As given: of shape (), (n_components,) or (n_components, n_components).
 
@@ -81,18 +84,45 @@ class GaussianPrior:
     @property
     def n_components(self) -> int:
         """Size of an embedding."""
-        return int(self.mean.shape[0])
+        return int(self.mean.shape[-1])
+
+    @property
+    def n_documents(self) -> int | None:
+        """Number of documents, if each has its own mean; None if they share one."""
+        return None if self.mean.ndim == 1 else len(self.mean)
+
+    def select(self, rows: slice | NDArray[Any]) -> GaussianPrior:
+        """Return the prior of some documents: the same if they share one mean."""
+        if self.n_documents is None:
+            return self
+        return GaussianPrior(self.mean[rows], self.precision)
 
     @property
     def form(self) -> str:
         """The form of the precision: "isotropic", "diagonal" or "full"."""
         return FORMS[self.precision.ndim]
 
+    def of_groups(self, codes: NDArray[np.intp], names: NDArray[Any]) -> GaussianPrior:
+        """Return the prior of groups of documents, which must share their mean.
+
+        `codes` has the group of each document as its position in `names`.
+        """
+        _, first = np.unique(codes, return_index=True)
+        means = self.mean[first]
+        apart = np.flatnonzero((self.mean != means[codes]).any(axis=1))
+        if len(apart):
+            group = codes[apart[0]]
+            raise InputError(
+                "pieces of one document must have the same covariates, but the prior "
+                f"means of rows {first[group]} and {apart[0]} of {names[group]} differ"
+            )
+        return GaussianPrior(means, self.precision)
+
     def precision_diagonal(self) -> Array:
         """Return the diagonal of the precision, of shape (n_components,)."""
         if self.form == "full":
             return self.precision.diagonal().copy()
-        return np.broadcast_to(self.precision, self.mean.shape).copy()
+        return np.broadcast_to(self.precision, self.n_components).copy()
 
     def precision_matrix(self) -> Array:
         """Return the precision as a matrix, whatever its form."""
@@ -123,6 +153,9 @@ class GaussianPrior:
             precisions = self.precision_matrix(), other.precision_matrix()
         else:
             precisions = self.precision_diagonal(), other.precision_diagonal()
+        if self.n_documents != other.n_documents:
+            shapes = f"{list(self.mean.shape)} and {list(other.mean.shape)}"
+            return f"means of the shapes {shapes}"
         pairs = {"mean": (self.mean, other.mean), "precision": precisions}
         for name, (ours, theirs) in pairs.items():
             places = np.argwhere(ours != theirs)
@@ -132,11 +165,43 @@ class GaussianPrior:
         return None
 
 
+def check_same_prior(
+    one: GaussianPrior, other: GaussianPrior, first: int, second: int
+) -> None:
+    """Refuse to concatenate the parts `first` and `second` if their priors differ."""
+    difference = one.difference(other)
+    if difference is not None:
+        raise InputError(
+            "cannot concatenate posteriors made under different priors: parts "
+            f"{first} and {second} have {difference}"
+        )
+
+
+def stack_priors(
+    priors: Sequence[GaussianPrior], sizes: Sequence[int]
+) -> GaussianPrior:
+    """Return the prior of the documents of several, with a mean per document."""
+    nowhere = np.zeros(priors[0].n_components)
+    for i, prior in enumerate(priors):
+        check_same_prior(
+            GaussianPrior(nowhere, priors[0].precision),
+            GaussianPrior(nowhere, prior.precision),
+            0,
+            i,
+        )
+    means = [
+        np.broadcast_to(prior.mean, (n, prior.n_components))
+        for prior, n in zip(priors, sizes, strict=True)
+    ]
+    return GaussianPrior(np.concatenate(means), priors[0].precision)
+
+
 def _checked_mean(values: ArrayLike) -> Array:
     mean = np.array(values, dtype=np.float64)
-    if mean.ndim != 1 or not len(mean):
+    if mean.ndim not in (1, 2) or not mean.shape[-1]:
         raise InputError(
-            f"`mean` of a prior must have the shape (n_components,), got {mean.shape}"
+            "`mean` of a prior must have the shape (n_components,) or (n_documents, "
+            f"n_components), got {mean.shape}"
         )
     check_finite("`mean` of a prior", mean)
     return mean

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,14 +22,28 @@ if TYPE_CHECKING:
 
 
 class Prior(Part):
-    r"""A prior :math:`p(w) = N(m_0, \Lambda^{-1})`; a kind defines both."""
+    r"""A prior :math:`p(w) = N(m_0, \Lambda^{-1})`; a kind defines both.
+
+    Its mean may depend on covariates of the document (`takes_covariates`).
+    """
+
+    # Whether documents have covariates, on which their prior means depend.
+    takes_covariates: ClassVar[bool] = False
 
     @abstractmethod
     def gaussian(self, n_components: int) -> GaussianPrior:
         """Return the mean and the precision for embeddings of that size."""
 
-    def tensors(self, n_components: int, like: Tensor) -> PriorTensors:
-        """Return the prior on the device and in the dtype of `like`."""
+    def tensors(
+        self,
+        n_components: int,
+        like: Tensor,
+        covariates: Tensor | None = None,  # noqa: ARG002
+    ) -> PriorTensors:
+        """Return the prior on the device and in the dtype of `like`.
+
+        With `covariates` (n, P), it is that of n documents.
+        """
         return PriorTensors(self.gaussian(n_components), like)
 
 
@@ -89,8 +104,8 @@ class PriorTensors:
         :math:`\Lambda`.
     diagonal : float or Tensor of shape (K,)
         Its diagonal.
-    mean : Tensor of shape (K,) or None
-        :math:`m_0`; None is zero.
+    mean : Tensor of shape (K,) or (n, K), or None
+        :math:`m_0`, of all documents or one per document; None is zero.
     scale : float
         A typical standard deviation, which limits steps.
     """
@@ -105,9 +120,22 @@ class PriorTensors:
             self.precision = torch.tensor(gaussian.precision).to(like)
             self.diagonal = torch.tensor(gaussian.precision_diagonal()).to(like)
         moved = gaussian.mean.any()
-        self.mean = torch.tensor(gaussian.mean).to(like) if moved else None
+        self._mean = torch.tensor(gaussian.mean).to(like) if moved else None
         self.scale = float((1 / gaussian.precision_diagonal()).mean()) ** 0.5
         self.log_determinant = gaussian.log_determinant()
+
+    @property
+    def mean(self) -> Tensor | None:
+        """The mean; None is zero."""
+        return self._mean
+
+    def __getitem__(self, rows: slice | Tensor) -> PriorTensors:
+        """Return the prior of some documents: the same if they share one mean."""
+        if self._mean is None or self._mean.ndim == 1:
+            return self
+        some = copy.copy(self)
+        some._mean = self._mean[rows]
+        return some
 
     def times(self, vectors: Tensor) -> Tensor:
         r"""Return :math:`\Lambda v` per row."""

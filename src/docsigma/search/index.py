@@ -414,8 +414,8 @@ class GaussianIndex:
         """Refuse posteriors of another model, or with full covariances."""
         size = self._arrays["mean"].shape[1] if len(self) else None
         check_alike(posterior, what, size, self.model_digest)
-        if isinstance(self._measure, SameTopic):
-            posterior.require_prior()
+        if posterior.prior is not None or isinstance(self._measure, SameTopic):
+            posterior.require_shared_prior()
 
     def _connect(self) -> None:
         """Build the graph of neighbours."""

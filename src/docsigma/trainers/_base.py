@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from docsigma.estep.integrate import integrate_documents
 from docsigma.objective import corpus_bound
 from docsigma.parts import Parts, under
+from docsigma.priors import CovariatePrior
 from docsigma.ranks import Ranks
 
 if TYPE_CHECKING:
@@ -23,6 +25,15 @@ if TYPE_CHECKING:
     from docsigma.covariances import Gaussians
     from docsigma.kernels import CountTensor
     from docsigma.optimizers import Optimizer
+    from docsigma.priors import PriorTensors
+
+
+class Documents(NamedTuple):
+    """Some documents: their counts, their posteriors and their prior."""
+
+    counts: CountTensor
+    q: Gaussians
+    prior: PriorTensors
 
 
 class PassSums(NamedTuple):
@@ -161,6 +172,29 @@ class Trainer(ABC):
                 return False
         return self._converged(tol)
 
+    def documents_now(self) -> Iterable[Documents]:
+        """Yield this process's documents with all words; at least one block."""
+        raise NotImplementedError
+
+    def words_now(self) -> tuple[Tensor, Tensor]:
+        """Return T and m, in the order of the counts of :meth:`documents_now`."""
+        raise NotImplementedError
+
+    def integrate_documents(self) -> None:
+        """Learn the prior's weights with every document integrated out, if it has any.
+
+        Called once, after the last pass.
+        """
+        assert self.parts is not None
+        if isinstance(self.parts.prior, CovariatePrior):
+            integrate_documents(
+                self.parts.prior,
+                self.parts.model(*self.words_now()),
+                self.parts.covariance,
+                self.documents_now(),
+                self.ranks,
+            )
+
     def moved(self) -> tuple[Tensor, Tensor]:
         """Return the loadings whose zeros are counted, and m; by default all."""
         return self.fitted()
@@ -205,7 +239,7 @@ def learn_parts(
     parts: Parts,
     columns: Tensor,
     bias: Tensor,
-    documents: Iterable[tuple[CountTensor, Gaussians]],
+    documents: Iterable[Documents],
     *,
     unseen: bool = False,
     ranks: Ranks = Trainer.ranks,
@@ -224,9 +258,10 @@ def learn_parts(
         return False
     totals: dict[str, dict[str, Tensor]] = {role: {} for role, _ in learning}
     model = parts.model(columns, bias)
-    for counts, q in documents:
+    for counts, q, prior in documents:
+        given = replace(model, prior=prior)
         for role, part in learning:
-            for name, value in part.sums(counts, q, model).items():
+            for name, value in part.sums(counts, q, given).items():
                 total = totals[role]
                 total[name] = total[name] + value if name in total else value
     for role, part in learning:

@@ -13,7 +13,13 @@ from docsigma.loadings import WordGradient, WordInformation
 from docsigma.objective import document_bound, kl_divergence
 from docsigma.optimizers import Adam
 from docsigma.random import Stream, generator, standard_normals
-from docsigma.trainers._base import PassSums, StopRule, Trainer, learn_parts
+from docsigma.trainers._base import (
+    Documents,
+    PassSums,
+    StopRule,
+    Trainer,
+    learn_parts,
+)
 from docsigma.trainers.settings import Algorithm1Settings
 
 if TYPE_CHECKING:
@@ -50,6 +56,8 @@ class Algorithm1Trainer(Trainer):
     learn_bias : bool
     seed : int
         Seeds the noise, together with the number of the pass.
+    covariates : Tensor of shape (n, P) or None
+        Covariates of the documents, for the prior.
     """
 
     def __init__(
@@ -64,6 +72,7 @@ class Algorithm1Trainer(Trainer):
         n_draws: int,
         learn_bias: bool,
         seed: int,
+        covariates: Tensor | None = None,
     ) -> None:
         super().__init__(seed)
         for _, part in parts.items():
@@ -77,13 +86,19 @@ class Algorithm1Trainer(Trainer):
         self.parts: Parts = parts
         self.loadings, self.bias = loadings, bias
         self.n_draws = n_draws
-        self.prior = parts.prior.tensors(loadings.shape[1], loadings)
+        self._covariates = None if covariates is None else covariates.to(loadings)
+        self._read_prior()
         self.ascent = parts.loadings.full_ascent(loadings, learning_rate)
         self._bias_ascent = Adam(bias, learning_rate) if learn_bias else None
         # Points have a curvature too, which no step moves.
         names = ["mean"] if posterior.is_point else ["mean", "log_std"]
         tensors = posterior.tensors()
         self._posterior_ascent = {n: Adam(tensors[n], learning_rate) for n in names}
+
+    def _read_prior(self) -> None:
+        """Set the prior of the documents as it is now."""
+        k = self.loadings.shape[1]
+        self.prior = self.parts.prior.tensors(k, self.loadings, self._covariates)
 
     @property
     def n_documents(self) -> int:
@@ -93,6 +108,14 @@ class Algorithm1Trainer(Trainer):
     def fitted(self) -> tuple[Tensor, Tensor]:
         """Return the columns of the words and m."""
         return self.parts.loadings.columns(self.loadings), self.bias
+
+    def documents_now(self) -> list[Documents]:
+        """Return all documents, with their posteriors and their prior."""
+        return [Documents(self.counts, self.posterior, self.prior)]
+
+    def words_now(self) -> tuple[Tensor, Tensor]:
+        """Return T and m."""
+        return self.loadings, self.bias
 
     def moved(self) -> tuple[Tensor, Tensor]:
         """Return the loadings and m."""
@@ -145,9 +168,8 @@ class Algorithm1Trainer(Trainer):
         self.ascent.ascend(self.loadings, gradient)
         if self._bias_ascent is not None:
             self._bias_ascent.ascend(self.bias, bias_gradient)
-        documents = [(self.counts, self.posterior)]
-        if learn_parts(self.parts, self.loadings, self.bias, documents):
-            self.prior = self.parts.prior.tensors(k, self.loadings)
+        if learn_parts(self.parts, self.loadings, self.bias, self.documents_now()):
+            self._read_prior()
         return PassSums(bound, float(kl.sum()), penalty)
 
     def _information(self) -> WordInformation | None:
@@ -216,8 +238,7 @@ class Algorithm1Trainer(Trainer):
     def restore(self, state: dict[str, Tensor], history: list[dict[str, Any]]) -> None:
         """Restore the state that :meth:`state` returned, and its history."""
         super().restore(state, history)
-        k = self.posterior.mean.shape[1]
-        self.prior = self.parts.prior.tensors(k, self.loadings)
+        self._read_prior()
 
     def optimizers(self) -> Mapping[str, Optimizer]:
         """Return the optimizers by name, for a checkpoint."""

@@ -10,7 +10,13 @@ from torch import Tensor
 
 from docsigma.kernels import CountTensor
 from docsigma.random import Stream, generator, standard_normals
-from docsigma.trainers._base import PassSums, StopRule, Trainer, learn_parts
+from docsigma.trainers._base import (
+    Documents,
+    PassSums,
+    StopRule,
+    Trainer,
+    learn_parts,
+)
 from docsigma.trainers.dealt_batches import DealtBatches
 from docsigma.trainers.kept_posteriors import repeated
 from docsigma.trainers.lsa_start import damped, first_loadings, semantic_start
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
     from docsigma.kernels import Views
     from docsigma.optimizers import Optimizer
     from docsigma.parts import Parts
+    from docsigma.priors import PriorTensors
     from docsigma.ranks import Ranks
     from docsigma.trainers.schedule import Stage
     from docsigma.trainers.settings import MinibatchSettings
@@ -88,6 +95,8 @@ class MinibatchTrainer(Trainer):
         sorted within each of them. All words are then trained in all passes.
     given : Gaussians or None
         Posteriors of the documents that are known and stay: only the words learn.
+    covariates : Tensor of shape (n_documents, P) or None
+        Covariates of the documents, for the prior.
     """
 
     def __init__(
@@ -107,6 +116,7 @@ class MinibatchTrainer(Trainer):
         scratch: Path | None = None,
         views: Views | None = None,
         given: Gaussians | None = None,
+        covariates: Tensor | None = None,
     ) -> None:
         super().__init__(seed)
         self.ranks = ranks
@@ -118,8 +128,8 @@ class MinibatchTrainer(Trainer):
         self.settings = settings
         self.n_passes = sum(stage.n_passes for stage in stages)
         self._like = like
+        self._covariates = covariates
         n_features = counts.n_features
-        self.prior = parts.prior.tensors(n_components, like)
         self.table = WordTable(
             n_features, n_components, parts.loadings, like, learn_bias
         )
@@ -139,11 +149,19 @@ class MinibatchTrainer(Trainer):
             self.n_documents, self.batch_size, self.seed, self.ranks
         )
         rows, k, like = self.dealt.rows, self.table.n_components, self._like
+        self.prior = self._prior_of(rows)
         one = self.parts.covariance.constant(1, k, self.prior.scale**2, like)
         self.q = repeated(one, len(rows), self._scratch)
         if self.given is not None:
             self.q = self.given
         self.effective_tokens = torch.from_numpy(self.counts.tokens[rows]).to(like)
+
+    def _prior_of(self, rows: NDArray[np.intp]) -> PriorTensors:
+        """Return the prior of some documents as it is now."""
+        given = self._covariates
+        if given is not None:
+            given = given[torch.from_numpy(rows)].to(self._like)
+        return self.parts.prior.tensors(self.table.n_components, self._like, given)
 
     @property
     def n_documents(self) -> int:
@@ -152,12 +170,12 @@ class MinibatchTrainer(Trainer):
 
     def fitted(self) -> tuple[Tensor, Tensor]:
         """Return the columns of the words and m, in the order of the counts."""
-        loadings, bias = self._sorted_words()
+        loadings, bias = self.words_now()
         columns = self.parts.loadings.columns(loadings)
         place = torch.from_numpy(np.argsort(self.counts.order)).to(columns.device)
         return columns[place], bias[place]
 
-    def _sorted_words(self) -> tuple[Tensor, Tensor]:
+    def words_now(self) -> tuple[Tensor, Tensor]:
         """Return T and m of all words, commonest first."""
         n_words = self.table.n_words
         loadings, bias = self.table.loadings.clone(), self.table.bias[:-1].clone()
@@ -165,6 +183,13 @@ class MinibatchTrainer(Trainer):
         if n_words < len(bias):
             bias[n_words:] = self._rare_bias(n_words)
         return loadings, bias
+
+    def documents_now(self) -> Iterator[Documents]:
+        """Yield this process's documents, with their posteriors and their prior."""
+        places, block = np.arange(len(self.dealt.rows)), self.settings.block
+        for some in np.array_split(places, max(1, -(-len(places) // block))):
+            rows, counts = self._make_batch(some, self.counts.n_features)
+            yield Documents(counts, self.q[rows], self.prior[rows])
 
     def moved(self) -> tuple[Tensor, Tensor]:
         """Return the loadings and m of the words that have loadings by now."""
@@ -273,12 +298,12 @@ class MinibatchTrainer(Trainer):
         k, block = self.table.n_components, self.settings.block
         sample = self.counts.batch(self._sample(), n_words)
         start = semantic_start(sample, k, self.seed, self._like, self.settings.spare)
-        centre = self.prior.start(self._like.new_zeros(1, k))
         for begin in range(0, n, block):
             rows = self.dealt.rows[begin : begin + block]
             counts = self.counts.batch(rows, n_words)
             embedded = start.embed(counts, self.prior.scale)
-            self.q.mean[begin : begin + block] = centre + embedded
+            own = self.prior[begin : begin + block]
+            self.q.mean[begin : begin + block] = own.start(embedded) + embedded
         self._grow(n_words)
         squares = self.table.loadings[:n_words].square()
         spread = (self.totals[:n_words, None] * squares).sum(dim=0)
@@ -288,7 +313,7 @@ class MinibatchTrainer(Trainer):
             some = slice(begin, min(begin + block, n))
             information = family.from_diagonal(0.3 * tokens[some, None] * spread)
             self.q[some] = family.with_information(
-                self.q.mean[some], self.prior, information
+                self.q.mean[some], self.prior[some], information
             )
 
     def _rare_bias(self, n_words: int) -> Tensor:
@@ -364,11 +389,12 @@ class MinibatchTrainer(Trainer):
             return
         words = self.table.loadings[:n_words], self.table.bias[:n_words]
         if not self.parts.likelihood.linear:
-            words = self._sorted_words()
+            words = self.words_now()
 
-        def posteriors() -> Iterator[tuple[CountTensor, Gaussians]]:
+        def posteriors() -> Iterator[Documents]:
             for batch in self.documents(n_words):
-                yield batch.counts, self.q[batch.rows]
+                rows = batch.rows
+                yield Documents(batch.counts, self.q[rows], self.prior[rows])
 
         learned = learn_parts(self.parts, *words, posteriors(), ranks=self.ranks)
         if self.unseen is not None:
@@ -377,11 +403,12 @@ class MinibatchTrainer(Trainer):
             counts = self.counts.batch(rows, self.counts.n_features)
             tensors = self.q.tensors().items()
             q = self.q.like({k: self.dealt.gather(v, rows) for k, v in tensors})
-            found = [(CountTensor(counts, self._like), q)]
-            learn_parts(self.parts, *self._sorted_words(), found, unseen=True)
+            counted = CountTensor(counts, self._like)
+            found = [Documents(counted, q, self._prior_of(rows))]
+            learn_parts(self.parts, *self.words_now(), found, unseen=True)
             learned = True
         if learned:
-            self.prior = self.parts.prior.tensors(self.table.n_components, self._like)
+            self.prior = self._prior_of(self.dealt.rows)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the words, which training moves in place, for a checkpoint."""
@@ -408,4 +435,4 @@ class MinibatchTrainer(Trainer):
         self._deal()
         self._cache.clear()
         super().restore(state, history)
-        self.prior = self.parts.prior.tensors(self.table.n_components, self._like)
+        self.prior = self._prior_of(self.dealt.rows)

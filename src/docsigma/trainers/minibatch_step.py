@@ -175,7 +175,7 @@ class MinibatchStep:
     ) -> None:
         """Move the posteriors of a batch, then T and m unless it is `unseen`."""
         rows, counts = batch
-        prior, parts = self.prior, self.parts
+        prior, parts = self.prior[rows], self.parts
         q = self.q[rows]
         points = q.points(noise[:, None])[:, 0]
         likelihood = parts.likelihood.bind(counts, *self._counted())

@@ -6,6 +6,7 @@
 #   make test-recipes    the recipes of docs/interchange.md, with the systems they name
 #   make load    ten minutes of mixed load on the service; wants MODEL=folder
 #   make test-spark    embed on a local cluster of Spark; installs Java 17 and pyspark
+#   make sealed FOLDER=path    everything that is measured, on corpora of your own
 #   make setup lint docs bench figures clean
 
 # The newest that is here goes first; one that the pinned torch has no wheel for is passed
@@ -29,7 +30,7 @@ NUMERICAL := tests/kernels tests/estep tests/trainers tests/optimizers tests/par
 PORTABLE := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
 	MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=4
 
-.PHONY: setup demo test test-release test-portable test-recipes test-spark load lint types unit browser docs bench figures clean
+.PHONY: setup demo test test-release test-portable test-recipes test-spark load sealed lint types unit browser docs bench figures clean
 
 setup: $(STAMP)
 
@@ -97,6 +98,9 @@ test-spark: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/primitive.py
+
+sealed: $(STAMP)
+	$(BIN)/python benchmarks/sealed.py $(FOLDER)
 
 # Every figure of the README and the pages, from the results that are here.
 figures: $(STAMP)

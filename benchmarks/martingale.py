@@ -173,7 +173,7 @@ def main() -> None:
     report: dict[str, Any] = kept | {
         work: {"run": run, "corpora": {}} for work in chosen.only
     }
-    at = {"ratios": CORPORA, "causes": CAUSES, "running": RUNNING}
+    at = {"ratios": chosen.corpora, "causes": CAUSES, "running": RUNNING}
     for name in chosen.corpora:
         works_here = [work for work in chosen.only if name in at[work]]
         embedder = fit(name) if works_here else None

@@ -7,7 +7,8 @@ Then, as a user would, it is calibrated on the last tenth and evaluated on test 
 and, as the promise has it, test texts are dealt 200 times to halves, one to calibrate
 and one to evaluate. Test texts are whole, or cut to their first words; they are
 calibrated on whole texts (and the copies that the classifier cuts itself), or on texts
-cut alike. Unknown texts are those out of scope for clinc150, else 500 of another one.
+cut alike. Unknown texts are those out of scope where a corpus has such, as clinc150,
+else 500 of another one: of the first of `--others` that differs, or of a fixed one.
 Triage orders test texts, of which a tenth is unknown; TF-IDF + LR has the same training
 texts. Result: results/promises.json.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ from scipy.stats import ks_2samp
 from sklearn.metrics import roc_auc_score
 
 import _baselines
-from _corpora import CORPORA, _read, cut, load
+from _corpora import CORPORA, Corpus, _read, cut, load
 from _versions import changed_commit
 from docsigma import DocumentEmbedder, TopicClassifier
 from docsigma.classifiers.guarantees import Guarantees
@@ -117,7 +119,18 @@ def split(
     return {name: round(value, 4) for name, value in means.items()}
 
 
-def measure(name: str) -> dict[str, Any]:
+def unknown_texts(name: str, others: list[str]) -> list[str]:
+    """Return texts that are of no class of a corpus."""
+    path = Path(os.environ["DOCSIGMA_DATA"]) / name / "out-of-scope-test.jsonl.xz"
+    if path.exists():
+        return _read(path)[0]
+    other = [each for each in others if each != name] or [OTHERS[name]]
+    texts = load(other[0]).test_texts
+    rows = np.random.default_rng(0).permutation(len(texts))[:500]
+    return [texts[row] for row in rows]
+
+
+def measure(name: str, others: list[str]) -> dict[str, Any]:
     """Return how all promises turn out on one corpus."""
     corpus, begun = load(name), time.process_time()
     last = np.random.default_rng(0).random(len(corpus.labels)) < 0.1
@@ -148,24 +161,19 @@ def measure(name: str) -> dict[str, Any]:
     topics.calibrate(list(texts[last]), corpus.labels[last])
     kept = keeps(topics.classifier_.guarantees, tests[0], truth)
     report["calibrated on training texts"] = {k: round(v, 4) for k, v in kept.items()}
-    return report | doubtful(name, topics, tests[0], truth, (train, labels))
+    unknown = unknown_texts(name, others)
+    return report | doubtful(corpus, unknown, topics, tests[0], truth, (train, labels))
 
 
 def doubtful(
-    name: str,
+    corpus: Corpus,
+    unknown: list[str],
     topics: TopicClassifier,
     known: dict[str, Any],
     truth: Any,
     train: tuple[list[str], Any],
 ) -> dict[str, Any]:
     """Return how well unknown texts and wrong answers are found."""
-    corpus, random = load(name), np.random.default_rng(0)
-    if name.endswith("clinc150"):
-        path = Path(_corpora_folder()) / name / "out-of-scope-test.jsonl.xz"
-        unknown = _read(path)[0]
-    else:
-        others = load(OTHERS[name]).test_texts
-        unknown = [others[row] for row in random.permutation(len(others))[:500]]
     regression = _baselines.Regression().fit(*train)
     new = describe(topics, unknown)
     p = [topics.unknown_p_value(texts) for texts in (corpus.test_texts, unknown)]
@@ -185,6 +193,7 @@ def doubtful(
         k: round(roc_auc_score(which, np.concatenate(v)), 4) for k, v in scores.items()
     }
     # One text in ten is unknown.
+    random = np.random.default_rng(1)
     some = random.permutation(len(unknown))[: len(truth) // 9]
     wrong = known["log_proba"].argmax(axis=1) != truth
     bad = np.append(wrong, np.ones(len(some), dtype=bool))
@@ -199,18 +208,13 @@ def doubtful(
     return {"area": areas, "wrong_in_first_100": found}
 
 
-def _corpora_folder() -> str:
-    import os
-
-    return os.environ["DOCSIGMA_DATA"]
-
-
 def main() -> None:
     """Measure some corpora, and keep the rows of the others."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpora", nargs="*", default=CORPORA)
     path = ROOT / "benchmarks/results/promises.json"
     parser.add_argument("--out", type=Path, default=path)
+    parser.add_argument("--others", nargs="+", default=[], metavar="CORPUS")
     options = parser.parse_args()
     torch.set_num_threads(1)
     run = describe_run(1) | changed_commit(ROOT)
@@ -218,7 +222,8 @@ def main() -> None:
         report: dict[str, Any] = {"rows": {}}
         if options.out.exists():
             report = json.loads(options.out.read_text())
-        report["rows"][Path(name).name] = row = {"run": run} | measure(name)
+        row = {"run": run} | measure(name, options.others)
+        report["rows"][Path(name).name] = row
         print(name, json.dumps(row), flush=True)
         options.out.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
 

@@ -267,3 +267,19 @@ def test_a_body_that_does_not_say_it_is_json_is_told_so(client):
         assert answer.json()["detail"] == (
             f"`Content-Type` must be application/json, the request has {found}"
         )
+
+
+def test_a_calibrated_classifier_gives_sets_and_p_values(parts, calibrated):
+    model, plain, _ = parts
+    shown = Engine(model, plain).classify_now(TEXT)
+    assert all("prediction_set" not in one for one in shown)
+    documents = calibrated.embed_texts(TEXT)
+    expected = calibrated.predict_sets(documents)
+    with TestClient(make_app(Engine(model, calibrated))) as client:
+        found = client.post("/classify", json={"texts": TEXT}).json()["documents"]
+    sets = [[str(name) for name in calibrated.classes_[row]] for row in expected]
+    assert [one["prediction_set"] for one in found] == sets
+    # A text without known words may be anything.
+    assert sets[2] == [str(name) for name in calibrated.classes_]
+    p_values = calibrated.unknown_p_value(documents)
+    np.testing.assert_allclose([one["unknown_p_value"] for one in found], p_values)

@@ -110,7 +110,7 @@ class Engine:
             "n_tokens": documents.n_tokens.astype(int).tolist(),
         }
         if self.classifier.is_calibrated:
-            sets = self.classifier.predict_sets(documents)
+            sets = self.classifier.sets_of(documents, proba)
             chosen = [np.flatnonzero(row) for row in sets]
             columns["prediction_set"] = [[names[c] for c in row] for row in chosen]
             p_values = self.classifier.unknown_p_value(documents)

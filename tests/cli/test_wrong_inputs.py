@@ -215,7 +215,7 @@ CASES = {
         "needs texts",
     ),
     "no coverage": ("classifier evaluate clf good.jsonl --coverage 2", "--coverage"),
-    "unseen classes": ("classifier evaluate clf strange.jsonl", "classes"),
+    "unseen classes": ("classifier evaluate clf strange.jsonl", "labels are new"),
     "no column of labels": ("classifier fit model intents.csv --out new", "intent"),
     "nothing to explain": ("classifier explain clf counts", "only texts"),
     "no documents to explain": (

@@ -26,9 +26,11 @@ class KnownDocuments:
         rows, labels = _common.labelled_rows(found, n_documents, docs, reader)
         known = np.isin(labels, classifier.classes_)
         if not known.any():
+            classes = classifier.classes_
             raise InputError(
                 f"none of the {len(labels)} documents has one of the classifier's "
-                f"{len(classifier.classes_)} classes"
+                f"{len(classes)} classes ({_some(classes)}): their labels are "
+                f"{_some(np.unique(labels))}"
             )
         self.rows, self.labels = rows[known], labels[known]
         self.n_unlabelled = n_documents - len(rows)
@@ -61,3 +63,9 @@ class KnownDocuments:
             documents = self.source.embedded_by(self.classifier, some)
             parts.append(self.classifier.predict_log_proba(documents))
         return np.concatenate(parts)
+
+
+def _some(names: Any) -> str:
+    """Return the first few names."""
+    shown = ", ".join(str(name) for name in names[:3])
+    return f"{shown}, ..." if len(names) > 3 else shown

@@ -24,6 +24,8 @@ def main() -> None:
     sys.path.insert(0, str(ROOT / "tests" / "support"))
     from playwright.sync_api import sync_playwright
 
+    from _versions import changed_commit
+    from docsigma.metrics.environment import environment
     from explorer import Served, measure, synthetic_workspace
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
@@ -47,6 +49,8 @@ def main() -> None:
         "n_documents": chosen.documents,
         "browser": f"Chromium {version}, headless, software rendering",
         "n_cpus": os.cpu_count(),
+        **changed_commit(ROOT),
+        "environment": environment(on_gpu=False),
         "rounds": found,
         "median": {
             name: round(statistics.median(one[name] for one in found), 2)

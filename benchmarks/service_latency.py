@@ -1,4 +1,4 @@
-r"""How long does a single document wait for its answer, at a steady rate?
+r"""Time that a single document waits for its answer, at a steady rate.
 
     python benchmarks/service_latency.py model --classifier teams --docs new.csv
 
@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from _versions import changed_commit
-from service_load import Server, single_documents
-
 from docsigma import load_corpus, load_model, read_documents
 from docsigma.metrics.environment import environment
+from service_load import Server, single_documents
 
 ROOT = Path(__file__).parents[1]
 GOAL_MS = 40

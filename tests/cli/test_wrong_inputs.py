@@ -179,6 +179,15 @@ CASES = {
         "BayesianSMM",
     ),
     "counts as model": ("topics counts", "counts"),
+    "a file to describe": ("info good.jsonl", "is a file, and `info`"),
+    "p-values of counts": (
+        "embed model counts --calibration good.jsonl --out new.csv",
+        "DOCS has counts",
+    ),
+    "p-values by counts": (
+        "embed model good.jsonl --calibration counts --out new.csv",
+        "--calibration has counts",
+    ),
     "other columns": ("embed model narrow.npz --out new.csv", "2 columns"),
     "no clusters": ("topics model good.jsonl --clusters 0", "0"),
     "too many clusters": ("topics model good.jsonl --clusters 99", "99"),
@@ -193,8 +202,20 @@ CASES = {
     "no labels": ("classifier fit model bare.jsonl --out new", "no labels"),
     "one class": ("classifier fit model single.jsonl --out new", "class"),
     "an unknown kind": ("classifier fit model good.jsonl --kind svm --out new", "svm"),
+    "all for calibration": (
+        "classifier fit model good.jsonl --calibration 1 --out new",
+        "a share between 0 and 1, got 1",
+    ),
+    "too little for calibration": (
+        "classifier fit model good.jsonl --calibration 0.001 --out new",
+        "holds out none",
+    ),
+    "counts to hold out": (
+        "classifier fit model counts --calibration 0.2 --out new",
+        "needs texts",
+    ),
     "no coverage": ("classifier evaluate clf good.jsonl --coverage 2", "--coverage"),
-    "unseen classes": ("classifier evaluate clf strange.jsonl", "classes"),
+    "unseen classes": ("classifier evaluate clf strange.jsonl", "labels are new"),
     "no column of labels": ("classifier fit model intents.csv --out new", "intent"),
     "nothing to explain": ("classifier explain clf counts", "only texts"),
     "no documents to explain": (

@@ -25,6 +25,15 @@ def parts():
     return model, classifier, index
 
 
+@pytest.fixture(scope="session")
+def calibrated(parts):
+    """A classifier that promises prediction sets and p-values."""
+    model = parts[0]
+    counts = model.vocabulary_.count(TEXTS).counts
+    found = CountsClassifier(model, "evidence").fit(counts, LABELS)
+    return found.calibrate_on_texts(TEXTS, LABELS)
+
+
 @pytest.fixture
 def engine(parts):
     return Engine(*parts)

@@ -111,10 +111,13 @@ def test_the_page_of_the_api_loads_nothing_from_outside(client):
 @pytest.mark.parametrize(
     ("path", "body", "sentence"),
     [
-        ("/embed", {"texts": "one"}, "`texts`"),
-        ("/embed", {"texts": [1]}, "`texts.0`"),
-        ("/embed", {}, "`texts`: field required"),
-        ("/embed", {"texts": [], "more": 1}, "`more`"),
+        ("/embed", {"texts": "one"}, "`texts` must be a list, got a string"),
+        ("/embed", {"texts": [1]}, "`texts.0` must be a string, got a number"),
+        ("/embed", {"texts": ["a", None]}, "`texts.1` must be a string, got null"),
+        ("/embed", {}, "`texts` is missing: it is required"),
+        ("/embed", {"text": ["a"]}, "`texts` is missing: the request has `text`"),
+        ("/embed", {"texts": [], "more": 1}, "`more` is no field of this request"),
+        ("/embed", ["sun"], "must be an object such as"),
         ("/search", {"texts": ["a"], "n": 0}, "`n`"),
         ("/search", {"texts": ["a"], "max_total_variance": -1}, "`max_total_variance`"),
         ("/embed", {"texts": ["a"] * 513}, "513 documents, at most 512"),
@@ -170,7 +173,28 @@ def test_what_is_not_there_is_said(parts):
         assert answer.status_code == 404
         assert "--classifier" in answer.json()["detail"]
         assert client.post("/search", json={"texts": ["a"]}).status_code == 404
-        assert client.get("/nothing").status_code == 404
+        answer = client.get("/nothing")
+        assert answer.status_code == 404
+        assert answer.json()["detail"].startswith("there is no /nothing: /docs")
+        answer = client.get("/embed")
+        assert answer.status_code == 405
+        assert "/embed takes POST, and the request is GET" in answer.text
+
+
+def test_the_address_alone_leads_to_the_page(engine):
+    app = make_app(engine, ServiceSettings(api_key="k" * 20))
+    with TestClient(app) as client:
+        found = client.get("/")
+    assert found.status_code == 200
+    assert found.url.path == "/docs"
+
+
+def test_the_probabilities_of_all_labels_come_last(client):
+    found = client.post("/classify", json={"texts": TEXT}).json()["documents"]
+    assert {list(one)[-1] for one in found} == {"probabilities"}
+    schemas = client.get("/openapi.json").json()["components"]["schemas"]
+    assert list(schemas["Classification"]["properties"])[-1] == "probabilities"
+    assert "router" in schemas["Texts"]["properties"]["texts"]["examples"][0][0]
 
 
 def test_no_trace_leaves_the_server(engine, monkeypatch):
@@ -243,3 +267,19 @@ def test_a_body_that_does_not_say_it_is_json_is_told_so(client):
         assert answer.json()["detail"] == (
             f"`Content-Type` must be application/json, the request has {found}"
         )
+
+
+def test_a_calibrated_classifier_gives_sets_and_p_values(parts, calibrated):
+    model, plain, _ = parts
+    shown = Engine(model, plain).classify_now(TEXT)
+    assert all("prediction_set" not in one for one in shown)
+    documents = calibrated.embed_texts(TEXT)
+    expected = calibrated.predict_sets(documents)
+    with TestClient(make_app(Engine(model, calibrated))) as client:
+        found = client.post("/classify", json={"texts": TEXT}).json()["documents"]
+    sets = [[str(name) for name in calibrated.classes_[row]] for row in expected]
+    assert [one["prediction_set"] for one in found] == sets
+    # A text without known words may be anything.
+    assert sets[2] == [str(name) for name in calibrated.classes_]
+    p_values = calibrated.unknown_p_value(documents)
+    np.testing.assert_allclose([one["unknown_p_value"] for one in found], p_values)

@@ -73,7 +73,12 @@ class Promises(BaseClassifier):
         document without known words may be anything.
         """
         documents = self._documents(X)
-        proba = self.predict_proba(documents)
+        return self.sets_of(documents, self.predict_proba(documents), coverage)
+
+    def sets_of(
+        self, documents: EmbeddedDocuments, proba: Floats, coverage: float = 0.9
+    ) -> NDArray[np.bool_]:
+        """Return the sets of documents whose probabilities are known already."""
         chosen = self.guarantees.sets(proba, documents.lengths, coverage)
         return np.asarray(chosen | (documents.n_tokens == 0)[:, None])
 

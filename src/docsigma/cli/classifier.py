@@ -10,6 +10,7 @@ import typer
 
 from docsigma.cli import _common
 from docsigma.cli._common import option
+from docsigma.cli._known import KnownDocuments
 from docsigma.cli._shard import Shard, ShardOption
 from docsigma.cli._tables import (
     Blocks,
@@ -18,6 +19,7 @@ from docsigma.cli._tables import (
     text_column,
     write_table,
 )
+from docsigma.cli.evaluate import evaluate
 from docsigma.cli.explain import explain
 from docsigma.exceptions import InputError
 
@@ -29,13 +31,6 @@ app = typer.Typer(
     help="Train, use and evaluate a classifier on a model's embeddings.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-)
-
-PLOTS = (
-    "reliability.png",
-    "risk_coverage.png",
-    "confusion.png",
-    "cross_entropy_by_length.png",
 )
 
 
@@ -57,7 +52,9 @@ def fit(
         str | None,
         option(
             "Labelled documents that neither MODEL nor the classifier has seen: they "
-            "give prediction sets, p-values and triage.",
+            "give prediction sets, p-values and triage. Or the share of DOCS to hold "
+            "out for it, for example 0.1: a model like MODEL is then fitted to the "
+            "rest.",
             "none",
         ),
     ] = None,
@@ -88,6 +85,7 @@ def fit(
             "is not fitted to"
         )
     bar = not (quiet or as_json) and sys.stderr.isatty()
+    share = _share(calibration)
     smm = _common.load_model(model).set_params(verbose=bar)
     source = reader.count(docs, smm)
     every, counts = slice(None), source.counts
@@ -95,6 +93,10 @@ def fit(
     learns = KINDS[kind].learns_from_unlabelled
     unlabelled = "are used as unlabelled" if learns else "are left out"
     rows, _ = _common.labelled_rows(labels, len(counts), docs, reader, unlabelled)
+    if share is not None:
+        classifier = _fit_to_the_rest(smm, kind, share, source, labels)
+        _save(classifier, out, force, as_json, docs, rows, labels)
+        return
     pairs = None
     if source.texts is not None and KINDS[kind].takes == "documents":
         texts, words = source.texts(every), known_words(smm)
@@ -104,17 +106,66 @@ def fit(
     classifier = CountsClassifier(smm, kind, verbose=bar)
     classifier.fit(counts, labels, pairs=pairs)
     if calibration is not None:
-        held_out = _KnownDocuments(classifier, reader, calibration)
+        held_out = KnownDocuments(classifier, reader, calibration)
         held_out.calibrate()
+    _save(classifier, out, force, as_json, docs, rows, labels)
+
+
+def _share(calibration: str | None) -> float | None:
+    """Return the share of the documents to hold out, None if documents are given."""
+    try:
+        share = float(calibration or "")
+    except ValueError:
+        return None
+    if not 0 < share < 1:
+        raise InputError(
+            "--calibration must be documents or a share between 0 and 1, got "
+            f"{calibration}"
+        )
+    return share
+
+
+def _fit_to_the_rest(
+    smm: Any, kind: str, share: float, source: Any, labels: list[str | None]
+) -> CountsClassifier:
+    """Fit model and classifier to some of the documents; calibrate on the others."""
+    from sklearn.base import clone
+
+    from docsigma.text import DocumentEmbedder, TopicClassifier
+
+    if source.texts is None:
+        raise InputError(
+            "--calibration as a share needs texts, to which a model is fitted again, "
+            "and these are counts"
+        )
+    embedder = clone(DocumentEmbedder._of(smm, None))
+    topics = TopicClassifier(embedder, kind=kind, calibration=share)
+    return topics.fit(source.texts(slice(None)), labels).classifier_
+
+
+def _save(
+    classifier: CountsClassifier,
+    out: Path,
+    force: bool,
+    as_json: bool,
+    docs: str,
+    rows: Any,
+    labels: list[str | None],
+) -> None:
+    """Write the classifier, and print what it was made of."""
     classifier.save(out, overwrite=force)
     report = {
         "classifier": str(out),
-        "kind": kind,
+        "kind": classifier.kind,
         "n_documents": len(rows),
         "n_unlabelled": len(labels) - len(rows),
         "n_classes": len(classifier.classes_),
     }
-    shown = {"kind": kind, "documents": len(rows), "classes": str(report["n_classes"])}
+    shown: dict[str, Any] = {"kind": classifier.kind, "documents": len(rows)}
+    shown["classes"] = str(report["n_classes"])
+    if classifier.is_calibrated:
+        report["n_calibration"] = len(classifier.guarantees)
+        shown["calibrated on"] = report["n_calibration"]
     _common.print_report(report, as_json, f"{docs} -> {out}", shown)
 
 
@@ -213,211 +264,5 @@ def predict(
     _common.print_report(report, as_json, f"{docs} -> {out}", shown)
 
 
-@app.command()
-@_common.with_options()
-def evaluate(
-    clf: _common.ClassifierFolder,
-    docs: _common.DocumentsArgument,
-    plots: Annotated[Path | None, option("Folder for plots.", "none are drawn")] = None,
-    *,
-    coverage: Annotated[
-        float, option("Share of documents whose prediction set has the right label.")
-    ] = 0.9,
-    reader: _common.DocumentOptions,
-    force: Annotated[
-        bool, typer.Option("--force", help="Overwrite the plots, if they exist.")
-    ] = False,
-    as_json: _common.JsonFlag = False,
-) -> None:
-    """Evaluate a classifier on labelled documents.
-
-    Documents without a label, or of a class not seen in training, are left out.
-
-    Example: docsigma classifier evaluate topics tickets.csv --plots plots
-    """
-    import numpy as np
-
-    from docsigma.classifiers.counts_classifier import CountsClassifier
-    from docsigma.metrics import (
-        accuracy_at_coverage,
-        confused_pairs,
-        entropies,
-        error_detection_area,
-        expected_calibration_error,
-        risk_coverage_curve,
-        scores_by_class,
-    )
-    from docsigma.metrics.evaluation import evaluate as evaluate_probabilities
-
-    if not 0 < coverage < 1:
-        raise InputError(f"--coverage must be between 0 and 1, got {coverage:g}")
-    if plots is not None:
-        _check_plots(plots, force)
-    classifier = CountsClassifier.load(clf)
-    known = _KnownDocuments(classifier, reader, docs)
-    labels, classes = known.labels, classifier.classes_
-    log_proba = known.predict_log_proba()
-    proba = np.exp(log_proba)
-    right = classes[proba.argmax(axis=1)] == labels
-
-    def ece(**options: Any) -> float:
-        return expected_calibration_error(proba, labels, classes=classes, **options)
-
-    report: dict[str, Any] = {
-        **evaluate_probabilities(log_proba, labels, classes),
-        "ece_equal_mass": ece(strategy="quantile"),
-        "ece_classwise": ece(scope="classwise"),
-        "aurc": risk_coverage_curve(proba, labels, classes=classes).area,
-        "accuracy_most_certain_half": 100
-        * accuracy_at_coverage(proba, labels, 0.5, classes=classes),
-        **scores_by_class(proba, labels, classes=classes),
-        "confused_pairs": confused_pairs(proba, labels, classes=classes),
-        "error_detection": error_detection_area(entropies(log_proba), ~right),
-        "n_documents": len(labels),
-        "n_unlabelled": known.n_unlabelled,
-        "n_unseen": known.n_unseen,
-        "unseen_classes": known.unseen,
-        "kind": classifier.kind,
-    }
-    if classifier.is_calibrated:
-        chosen = known.sets(proba, coverage)
-        columns = np.searchsorted(classes, labels)
-        report["coverage_wanted"] = coverage
-        report["coverage"] = float(chosen[np.arange(len(labels)), columns].mean())
-        report["mean_set_size"] = float(chosen.sum(axis=1).mean())
-    if plots is not None:
-        report["plots"] = _plots(plots, classifier, known, log_proba)
-    shown = {
-        "documents": len(labels),
-        "accuracy": f"{report['accuracy']:.2f} %",
-        "macro-F1": f"{report['macro_f1']:.2f} %",
-        "accuracy of the most certain half": (
-            f"{report['accuracy_most_certain_half']:.2f} %"
-        ),
-        "cross-entropy": f"{report['cross_entropy']:.3f} nats",
-        "Brier score": f"{report['brier']:.3f}",
-        "expected calibration error": f"{report['ece']:.3f}",
-        "area under risk-coverage": f"{report['aurc']:.3f}",
-        "errors found by entropy, area": f"{report['error_detection']:.3f}",
-    }
-    if "coverage" in report:
-        shown[f"prediction sets at {100 * coverage:g} %"] = (
-            f"{100 * report['coverage']:.1f} % right, "
-            f"{report['mean_set_size']:.2f} labels"
-        )
-    title = f"{clf} ({classifier.kind}) on {docs}"
-    _common.print_report(report, as_json, title, shown)
-    if as_json:
-        return
-    by_class = _common.table(
-        "By class, the worst F1 first",
-        *("class", ">documents", ">precision", ">recall", ">F1"),
-    )
-    ordered = sorted(report["per_class"].items(), key=lambda item: item[1]["f1"])
-    for name, scores in ordered:
-        shares = [f"{scores[k]:.1f} %" for k in ("precision", "recall", "f1")]
-        by_class.add_row(name, str(scores["n_documents"]), *shares)
-    _common.show(by_class)
-    if report["confused_pairs"]:
-        pairs = _common.table(
-            "Most confused", "class", "predicted", ">documents", ">of the class"
-        )
-        for pair in report["confused_pairs"]:
-            share = f"{pair['per_cent']:.1f} %"
-            names = pair["label"], pair["predicted"]
-            pairs.add_row(*names, str(pair["n_documents"]), share)
-        _common.show(pairs)
-    if plots is not None:
-        _common.show(f"plots in {plots}: {', '.join(PLOTS)}")
-    if known.unseen:
-        _common.show(
-            f"left out: {known.n_unseen} documents of {len(known.unseen)} classes "
-            f"not seen in training ({', '.join(known.unseen[:5])})"
-        )
-
-
+app.command()(evaluate)
 app.command()(explain)
-
-
-class _KnownDocuments:
-    """Counted documents of the classifier's classes."""
-
-    def __init__(
-        self, classifier: CountsClassifier, reader: _common.DocumentOptions, docs: str
-    ) -> None:
-        import numpy as np
-
-        self.classifier = classifier
-        self.source = reader.count(docs, classifier.model_)
-        n_documents = len(self.source.counts)
-        found = self.source.labels(slice(None))
-        rows, labels = _common.labelled_rows(found, n_documents, docs, reader)
-        known = np.isin(labels, classifier.classes_)
-        if not known.any():
-            raise InputError(
-                f"none of the {len(labels)} documents has one of the classifier's "
-                f"{len(classifier.classes_)} classes"
-            )
-        self.rows, self.labels = rows[known], labels[known]
-        self.n_unlabelled = n_documents - len(rows)
-        self.n_unseen = int((~known).sum())
-        self.unseen = sorted(set(labels[~known].tolist()))
-
-    def calibrate(self) -> None:
-        """Calibrate the classifier on the documents; texts are cut too."""
-        if self.source.texts is None:
-            documents = self.source.embedded_by(self.classifier, self.rows)
-            self.classifier.calibrate(documents, self.labels)
-        else:
-            texts = list(self.source.texts(self.rows))
-            self.classifier.calibrate_on_texts(texts, self.labels)
-
-    def sets(self, proba: Any, coverage: float) -> Any:
-        """Return the prediction sets for these probabilities."""
-        lengths = self.source.counts.n_tokens + self.source.n_unknown
-        return self.classifier.guarantees.sets(proba, lengths[self.rows], coverage)
-
-    def predict_log_proba(self) -> Any:
-        """Return log probabilities, computed in blocks where documents are on disk."""
-        import numpy as np
-
-        from docsigma.counts._base import BLOCK
-
-        size = len(self.rows) if self.source.counts.in_memory else BLOCK
-        parts = []
-        for some in np.split(self.rows, range(size, len(self.rows), size)):
-            documents = self.source.embedded_by(self.classifier, some)
-            parts.append(self.classifier.predict_log_proba(documents))
-        return np.concatenate(parts)
-
-
-def _plots(
-    folder: Path, classifier: CountsClassifier, known: _KnownDocuments, log_proba: Any
-) -> list[str]:
-    import numpy as np
-
-    from docsigma.metrics import plots
-
-    _common.make_folder(folder)
-    proba, name, labels = np.exp(log_proba), classifier.kind, known.labels
-    n_tokens = known.source.counts.n_tokens[known.rows]
-    of: Any = {"classes": classifier.classes_}
-    figures = (
-        plots.plot_reliability(proba, labels, **of),
-        plots.plot_risk_coverage({name: proba}, labels, **of),
-        plots.plot_confusion_matrix(proba, labels, **of),
-        plots.plot_cross_entropy_by_length({name: log_proba}, labels, n_tokens, **of),
-    )
-    return plots.save_figures(dict(zip(PLOTS, figures, strict=True)), folder)
-
-
-def _check_plots(folder: Path, force: bool) -> None:
-    """Refuse to overwrite plots without `force`."""
-    existing = [name for name in PLOTS if (folder / name).exists()]
-    if existing and not force:
-        raise InputError(
-            f"--plots {folder} has {existing[0]} already: overwrite the plots with "
-            "--force, or choose another folder"
-        )
-    if not folder.exists():
-        _common.check_writable(folder, folder=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from docsigma.cli import _common
 from docsigma.cli._counted import embed_counts
@@ -14,6 +14,13 @@ from docsigma.cli._tables import (
     text_column,
     write_table,
 )
+from docsigma.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from docsigma.cli._counted import CountedSource
+    from docsigma.models._count_model import CountModel
 
 
 @_common.with_options()
@@ -22,6 +29,14 @@ def embed(
     docs: _common.DocumentsArgument,
     out: TableFile,
     *,
+    calibration: Annotated[
+        str | None,
+        _common.option(
+            "Documents like those of MODEL that it has not seen, without labels: adds "
+            "unknown_p_value, low for documents unlike them.",
+            "none",
+        ),
+    ] = None,
     reader: _common.DocumentOptions,
     shard: ShardOption = None,
     device: _common.Device = None,
@@ -32,10 +47,10 @@ def embed(
     """Infer the Gaussian of each document and write it to a file.
 
     A row holds row (in the file, as a spreadsheet counts), id, text, label (if known),
-    mean, variance, total_variance, n_tokens and
-    n_unknown, but no variances if the model gives points. A .csv has one column per
-    component. Documents that `count` wrote are processed in blocks; only .npz holds all
-    embeddings in memory.
+    mean, variance, total_variance, n_tokens, n_unknown and, with --calibration,
+    unknown_p_value, but no variances if the model gives points. A .csv has one column
+    per component. Documents that `count` wrote are processed in blocks; only .npz holds
+    all embeddings in memory.
 
     Example: docsigma embed model tickets.csv --out embeddings.csv
     """
@@ -45,9 +60,10 @@ def embed(
     if part.is_done(out, force):
         return
     out = part.file(out)
-    check_table(out, model, docs, force=force)
+    check_table(out, model, docs, calibration, force=force)
     smm = _common.load_model(model, device)
     source = reader.count(docs, smm, part.rows)
+    p_values = _p_values(smm, reader, calibration, source)
     n_tokens, tokens = source.n_tokens, source.counts.n_tokens
     variances = []
 
@@ -69,6 +85,8 @@ def embed(
                 constants["model_digest"] = np.asarray(q.model_digest)
             columns["n_tokens"] = tokens[rows].astype("int64")
             columns["n_unknown"] = source.n_unknown[rows]
+            if p_values is not None:
+                columns["unknown_p_value"] = p_values(source.texts(rows))
             yield columns, constants
 
     write_table(out, blocks())
@@ -91,3 +109,25 @@ def embed(
         "mean total variance": None if variance is None else f"{variance:.3f}",
     }
     _common.print_report(report, as_json, f"{docs} -> {out}", rows)
+
+
+def _p_values(
+    smm: CountModel,
+    reader: _common.DocumentOptions,
+    calibration: str | None,
+    source: CountedSource,
+) -> Callable[[list[str]], Any] | None:
+    """Return what gives texts their p-values; None without a calibration."""
+    from docsigma.text import DocumentEmbedder
+
+    if calibration is not None:
+        known = reader.count(calibration, smm)
+        for name, given in (("--calibration", known), ("DOCS", source)):
+            if given.texts is None:
+                raise InputError(f"p-values need texts, and {name} has counts")
+        embedder = DocumentEmbedder._of(smm, None)
+        embedder.calibrate(known.texts(slice(None)))
+        return embedder.unknown_p_value
+    if smm.reference_ is None or source.texts is None:
+        return None
+    return DocumentEmbedder._of(smm, None).unknown_p_value

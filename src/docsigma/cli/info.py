@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from docsigma.cli import _common
+from docsigma.exceptions import InputError
 
 
 def info(
@@ -23,6 +24,11 @@ def info(
     from docsigma.counts import is_counts_folder
     from docsigma.search._generations import FORMAT
 
+    if folder.is_file():
+        raise InputError(
+            f"{folder} is a file, and `info` describes folders: those that `fit`, "
+            "`classifier fit`, `index` or `count` wrote"
+        )
     config = (
         read_json_object(folder / CONFIG, "") if (folder / CONFIG).is_file() else {}
     )

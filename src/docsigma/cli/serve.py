@@ -8,6 +8,8 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from docsigma.cli import _common
 from docsigma.cli._common import option
 from docsigma.exceptions import InputError
@@ -57,6 +59,8 @@ def serve(
 
     limits = ServiceSettings(key, max_documents=max_documents, timeout=timeout)
     last = int(timeout) + 1
+    where = f"[{host}]" if ":" in host else host
+    typer.echo(f"{model} at http://{where}:{port}/docs (Ctrl-C stops)", err=True)
     run_app(make_app(engine, limits), host, port, timeout_graceful_shutdown=last)
 
 
@@ -67,7 +71,8 @@ def check_address(host: str, port: int) -> str | None:
     key = os.environ.get(KEY)
     if key is not None and (len(key) < LEAST_KEY or not key.isascii()):
         raise InputError(
-            f"{KEY} must have {LEAST_KEY} characters of ASCII or more, got {len(key)}"
+            f"{KEY} must have {LEAST_KEY} characters of ASCII or more, got {len(key)}: "
+            "`openssl rand -hex 16` makes one"
         )
     if key is None and not _is_loopback(host):
         raise InputError(

@@ -81,10 +81,12 @@ def triage(
     _common.print_report(report, as_json, f"{docs} by {clf}", shown)
     if as_json:
         return
-    table = _common.table("Look at", "text", "label", ">probability", "second", "why")
-    for one in found.rows[:20]:
-        label = _common.beginning(one.text), str(one.predicted)
-        table.add_row(*label, f"{one.probability:.2f}", str(one.second), one.reason)
+    name = "row" if "row" in columns else "id"
+    table = _common.table("Look at", f">{name}", "text", "label, or second best", "why")
+    for one, place in zip(found.rows[:20], columns[name][:20], strict=True):
+        labels = f"{one.predicted} {one.probability:.2f}\nor {one.second}"
+        table.add_row(str(place), _common.beginning(one.text), labels, one.reason)
     _common.show(table)
     if len(rows) > 20:
-        _common.show(f"and {len(rows) - 20} more: --out writes all of them")
+        where = "--out writes all of them" if out is None else f"all are in {out}"
+        _common.show(f"and {len(rows) - 20} more: {where}")

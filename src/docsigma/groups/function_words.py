@@ -6,15 +6,15 @@ from __future__ import annotations
 # as the default tokens leave them: don't is "don".
 _ARTICLES = "a an the this that these those each every either neither both all any some"
 _PRONOUNS = (
-    "i me my mine myself we us our ours ourselves you your yours yourself yourselves he "
-    "him his himself she her hers herself it its itself they them their theirs "
+    "i me my mine myself we us our ours ourselves you your yours yourself yourselves "
+    "he him his himself she her hers herself it its itself they them their theirs "
     "themselves one ones someone something anyone anything everyone everything nothing"
 )
 _QUESTIONS = "what which who whom whose when where why how whether"
 _VERBS = (
     "be am is are was were been being do does did doing done have has had having can "
-    "could may might must shall should will would ll ve re don doesn didn isn aren wasn "
-    "weren won wouldn couldn shouldn hasn haven hadn cannot"
+    "could may might must shall should will would ll ve re don doesn didn isn aren "
+    "wasn weren won wouldn couldn shouldn hasn haven hadn cannot"
 )
 _PREPOSITIONS = (
     "about above across after against along among around as at before behind below "

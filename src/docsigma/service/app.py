@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.docs import get_swagger_ui_html
-from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from fastapi.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+)
 from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -27,6 +33,7 @@ from docsigma.models.components import describe_dimensions
 from docsigma.service import schemas
 from docsigma.service.batcher import BusyError
 from docsigma.service.guard import OPEN, Guard, ServiceSettings
+from docsigma.service.sentences import sentence_of
 
 if TYPE_CHECKING:
     from docsigma.service.engine import Engine
@@ -67,11 +74,18 @@ def make_app(engine: Engine, settings: ServiceSettings | None = None) -> FastAPI
     _add_problems(app)
     _add_documents(app, engine, settings)
     _add_state(app, engine, settings)
+    _add_home(app)
     _describe(app)
     if settings.api_key is not None:
         _describe_key(app)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
+
+
+def _add_home(app: FastAPI) -> None:
+    @app.get("/", include_in_schema=False)
+    async def home() -> RedirectResponse:
+        return RedirectResponse("docs")
 
 
 def _describe(app: FastAPI) -> None:
@@ -226,7 +240,7 @@ def _add_problems(app: FastAPI) -> None:
             return problem(
                 422, f"`Content-Type` must be application/json, the request has {given}"
             )
-        return problem(422, _sentence(first))
+        return problem(422, sentence_of(first))
 
     @app.exception_handler(InputError)
     async def wrong(_: Request, error: InputError) -> JSONResponse:
@@ -238,23 +252,20 @@ def _add_problems(app: FastAPI) -> None:
         return problem(503, sentence, **{"Retry-After": "1"})
 
     @app.exception_handler(HTTPException)
-    async def other(_: Request, error: HTTPException) -> JSONResponse:
+    async def other(request: Request, error: HTTPException) -> JSONResponse:
         # FastAPI's answer to a body that is not text.
         if error.status_code == 400:
             return problem(422, "the body of the request is not JSON")
-        return problem(error.status_code, str(error.detail), **(error.headers or {}))
+        path, sentence = request.url.path, str(error.detail)
+        headers = error.headers or {}
+        # What the router says of paths and methods that nobody has written.
+        if sentence == "Not Found":
+            sentence = f"there is no {path}: /docs shows what there is"
+        elif sentence == "Method Not Allowed":
+            allowed = headers.get("Allow") or headers.get("allow") or "another method"
+            sentence = f"{path} takes {allowed}, and the request is {request.method}"
+        return problem(error.status_code, sentence, **headers)
 
     @app.exception_handler(Exception)
     async def failed(_: Request, __: Exception) -> JSONResponse:
         return problem(500, "the server failed; see its log")
-
-
-def _sentence(error: Any) -> str:
-    """Return an error of pydantic as one sentence that names the field."""
-    kind, place = error.get("type"), [str(part) for part in error.get("loc", ())]
-    if kind == "json_invalid":
-        return "the body of the request is not JSON"
-    name = ".".join(part for part in place if part not in ("body", "query"))
-    where = f"`{name}`" if name else "the body of the request"
-    message = str(error.get("msg", "is wrong"))
-    return f"{where}: {message[:1].lower()}{message[1:]}"

@@ -106,16 +106,18 @@ class Engine:
             "probability": best.tolist(),
             "second": [names[row] for row in order[:, 1]],
             "second_probability": second.tolist(),
-            "probabilities": [dict(zip(names, row, strict=True)) for row in rows],
             "entropy": entropies(log_proba).tolist(),
             "n_tokens": documents.n_tokens.astype(int).tolist(),
         }
         if self.classifier.is_calibrated:
-            sets = self.classifier.predict_sets(documents)
+            sets = self.classifier.sets_of(documents, proba)
             chosen = [np.flatnonzero(row) for row in sets]
             columns["prediction_set"] = [[names[c] for c in row] for row in chosen]
             p_values = self.classifier.unknown_p_value(documents)
             columns["unknown_p_value"] = p_values.tolist()
+        # The longest comes last.
+        chances = [dict(zip(names, row, strict=True)) for row in rows]
+        columns["probabilities"] = chances
         return _rows(columns)
 
     def _locate(self, texts: list[str]) -> list[Any]:

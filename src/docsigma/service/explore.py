@@ -80,13 +80,17 @@ def add_explorer(app: FastAPI, workspace: Workspace, hosts: set[str]) -> None:
         response.headers.update(HEADERS)
         return response
 
-    @app.get("/", include_in_schema=False)
-    async def home() -> RedirectResponse:
-        return RedirectResponse("/explore/")
-
     @router.get("/")
     async def page() -> FileResponse:
         return FileResponse(STATIC / "index.html")
+
+    # The first page is this one, and not that of the API.
+    routes = app.router.routes
+    routes[:] = [route for route in routes if getattr(route, "path", "") != "/"]
+
+    @app.get("/", include_in_schema=False)
+    async def home() -> RedirectResponse:
+        return RedirectResponse("/explore/")
 
     _add_reading(router, workspace)
     _add_labels(router, workspace)

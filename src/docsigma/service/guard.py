@@ -13,7 +13,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 
 # Paths that need no key: they reveal nothing of the documents or the model.
-OPEN = ("/health", "/ready", "/docs", "/openapi.json")
+OPEN = ("/", "/health", "/ready", "/docs", "/openapi.json")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,10 @@ class Texts(BaseModel):
     """Documents."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    texts: list[str] = Field(description="The documents, one string each.")
+    texts: list[str] = Field(
+        description="The documents, one string each.",
+        examples=[["The router restarts and the line is dead."]],
+    )
 
 
 class SearchRequest(Texts):
@@ -50,7 +53,6 @@ class Classification(BaseModel):
     probability: float
     second: str = Field(description="The label that is second best.")
     second_probability: float
-    probabilities: dict[str, float]
     entropy: float
     n_tokens: int
     prediction_set: list[str] | None = Field(
@@ -61,6 +63,7 @@ class Classification(BaseModel):
         default=None,
         description="Low for a text of none of the labels; of a calibrated classifier.",
     )
+    probabilities: dict[str, float] = Field(description="Of all labels.")
 
 
 class Classifications(BaseModel):

@@ -87,7 +87,7 @@ def predicted_columns(
         "entropy": entropies(log_proba),
     }
     if classifier.is_calibrated:
-        chosen = classifier.predict_sets(documents, coverage)
+        chosen = classifier.sets_of(documents, proba, coverage)
         columns["prediction_set"] = ["|".join(names[row]) for row in chosen]
         columns["unknown_p_value"] = classifier.unknown_p_value(documents)
     if documents.posterior is not None:

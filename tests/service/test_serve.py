@@ -90,3 +90,13 @@ def test_a_short_mixed_load_gets_right_answers_and_the_server_stops(model, tmp_p
     assert any(name.startswith("bad 422") for name in found["answers"])
     # Stopped by a signal that it answered, with nothing under way lost.
     assert found["exit_code"] in (0, -15)
+
+
+def test_the_folder_of_a_classifier_serves_its_model_too(parts, tmp_path):
+    from docsigma.cli.serve import load_engine
+
+    model, classifier, _ = parts
+    classifier.save(tmp_path / "clf")
+    engine = load_engine(tmp_path / "clf", None, None)
+    assert engine.model.digest == model.digest
+    assert engine.classifier.classes_.tolist() == ["food", "weather"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.preprocessing import normalize
 
 from docsigma._array_checks import Floats
 
@@ -28,8 +27,10 @@ def tfidf(
     """
     values = counts.astype(np.float64)
     values.data = np.log1p(values.data) * idf[values.indices]
+    rows = np.repeat(np.arange(values.shape[0]), np.diff(values.indptr))
+    square = np.bincount(rows, np.square(values.data), values.shape[0])
     if n_unknown is not None:
-        room = np.sqrt(n_unknown) * np.log1p(1) * idf.max()
-        values = sp.hstack([values, sp.csr_matrix(room[:, None])], format="csr")
-    scaled: sp.csr_matrix = normalize(values, copy=False)
-    return scaled[:, : len(idf)]
+        square += n_unknown * (np.log1p(1) * idf.max()) ** 2
+    # A row without words stays zero.
+    values.data /= np.sqrt(np.where(square > 0, square, 1.0))[rows]
+    return values

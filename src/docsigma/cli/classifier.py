@@ -140,7 +140,8 @@ def _fit_to_the_rest(
         )
     embedder = clone(DocumentEmbedder._of(smm, None))
     topics = TopicClassifier(embedder, kind=kind, calibration=share)
-    return topics.fit(source.texts(slice(None)), labels).classifier_
+    found: CountsClassifier = topics.fit(source.texts(slice(None)), labels).classifier_
+    return found
 
 
 def _save(

@@ -60,7 +60,7 @@ def embed(
     if part.is_done(out, force):
         return
     out = part.file(out)
-    check_table(out, model, docs, calibration, force=force)
+    check_table(out, model, docs, calibration or docs, force=force)
     smm = _common.load_model(model, device)
     source = reader.count(docs, smm, part.rows)
     p_values = _p_values(smm, reader, calibration, source)
@@ -85,7 +85,7 @@ def embed(
                 constants["model_digest"] = np.asarray(q.model_digest)
             columns["n_tokens"] = tokens[rows].astype("int64")
             columns["n_unknown"] = source.n_unknown[rows]
-            if p_values is not None:
+            if p_values is not None and source.texts is not None:
                 columns["unknown_p_value"] = p_values(source.texts(rows))
             yield columns, constants
 
@@ -121,13 +121,13 @@ def _p_values(
     from docsigma.text import DocumentEmbedder
 
     if calibration is not None:
+        if source.texts is None:
+            raise InputError("p-values need texts, and DOCS has counts")
         known = reader.count(calibration, smm)
-        for name, given in (("--calibration", known), ("DOCS", source)):
-            if given.texts is None:
-                raise InputError(f"p-values need texts, and {name} has counts")
+        if known.texts is None:
+            raise InputError("p-values need texts, and --calibration has counts")
         embedder = DocumentEmbedder._of(smm, None)
-        embedder.calibrate(known.texts(slice(None)))
-        return embedder.unknown_p_value
+        return embedder.calibrate(known.texts(slice(None))).unknown_p_value
     if smm.reference_ is None or source.texts is None:
         return None
     return DocumentEmbedder._of(smm, None).unknown_p_value

@@ -43,6 +43,7 @@ def serve(
 ) -> None:
     """Serve a model over HTTP: /embed, /classify, /search, /topics.
 
+    MODEL may be a folder of `classifier fit`: it holds its model, and serves /classify.
     /docs is a page to try it, /health and /ready are for monitoring, /metrics for
     Prometheus. If the environment variable DOCSIGMA_API_KEY is set, requests must send
     it as the header X-API-Key.
@@ -102,7 +103,10 @@ def _is_loopback(host: str) -> bool:
 def load_engine(
     model: Path, classifier: Path | None, index: Path | None, device: str | None = None
 ) -> Engine:
-    """Load what is served; refuse a classifier or an index of another model."""
+    """Load what is served; refuse a classifier or an index of another model.
+
+    The folder of a classifier holds its model, and gives both.
+    """
     try:
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401
@@ -110,12 +114,17 @@ def load_engine(
     except ImportError as error:
         message = "the service needs: pip install docsigma[serve]"
         raise InputError(message) from error
-    from docsigma.classifiers.counts_classifier import CountsClassifier
+    from docsigma.classifiers.counts_classifier import FOLDER_KIND, CountsClassifier
+    from docsigma.persistence import read_model
     from docsigma.search import DocumentIndex
     from docsigma.service.engine import Engine
 
-    smm = _common.load_model(model, device)
     clf = found = None
+    if read_model(model).kind == FOLDER_KIND:
+        clf = CountsClassifier.load(model)
+        smm = clf.model_ if device is None else clf.model_.set_params(device=device)
+    else:
+        smm = _common.load_model(model, device)
     if classifier is not None:
         clf = CountsClassifier.load(classifier)
         what = f"the classifier {classifier}"

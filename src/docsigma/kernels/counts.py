@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import warnings
 from typing import TYPE_CHECKING
 
@@ -20,15 +21,26 @@ if TYPE_CHECKING:
     from docsigma.kernels.views import Views
 
 
-def _csr(starts: Tensor, words: Tensor, values: Tensor, shape: Sequence[int]) -> Tensor:
+@functools.cache
+def _hear_warnings() -> None:
+    """Make the first CSR tensor of the process, and hide what torch says of it.
+
+    It warns once that its CSR support is in beta, and that it does not check the
+    indices, which scipy has already checked. Filters around every product would take a
+    tenth of the time of a short document, and threads share them.
+    """
     with warnings.catch_warnings():
-        # torch warns that its CSR support is in beta, and that it does not check the
-        # indices, which scipy has already checked.
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
         warnings.filterwarnings("ignore", message="Sparse invariant checks")
-        return torch.sparse_csr_tensor(
-            starts, words, values, size=tuple(shape), check_invariants=False
-        )
+        starts, words = torch.tensor([0, 1]), torch.tensor([0])
+        torch.sparse_csr_tensor(starts, words, torch.ones(1), check_invariants=False)
+
+
+def _csr(starts: Tensor, words: Tensor, values: Tensor, shape: Sequence[int]) -> Tensor:
+    _hear_warnings()
+    return torch.sparse_csr_tensor(
+        starts, words, values, size=tuple(shape), check_invariants=False
+    )
 
 
 def _sparse_tensor(counts: csr_matrix, like: Tensor) -> Tensor:

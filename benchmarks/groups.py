@@ -13,12 +13,14 @@ is found.
 
 `drift` compares 600 search snippets with 200 others that are half as long, 200 times,
 by ten topics; and questions of CLINC150 without one of its intents with others of which
-3 % have it, ten times, by ten topics and finer ones.
+3 % have it, ten times, by ten topics and finer ones. Then the share of documents that
+nothing explains: of development questions with intents, and of those out of scope.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -32,7 +34,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.preprocessing import normalize
 
-from _corpora import load
+from _corpora import _read, load
 from _versions import changed_commit
 from docsigma.explore.drift import compare_batches
 from docsigma.groups.gaussians import Groups
@@ -202,15 +204,32 @@ def planted(name: str, folder: Path, n_times: int) -> dict[str, Any]:
             found.append(words or any(t.grew for t in drift.topics))
         which = f"found_{len(own)}_of_{n_new}"
         report |= {which: sum(found), f"{which}_by_topics": topics}
+    folder = Path(os.environ["DOCSIGMA_DATA"]) / name
+    words, old = model.vocabulary_, model.vocabulary_.count(corpus.texts[::3])
+    for which, files in (
+        ("known", ["dev"]),
+        ("out_of_scope", ["out-of-scope-dev", "out-of-scope-train"]),
+    ):
+        texts = [t for one in files for t in _read(folder / f"{one}.jsonl.xz")[0]]
+        new = words.count(texts)
+        unknown = np.concatenate([old.n_unknown, new.n_unknown])
+        drift = compare(model, old.counts, new.counts, 10, 0, unknown)
+        report[f"unexplained_{which}"] = round(drift.unexplained_new.value, 4)
     print(name, report, flush=True)
     return report
 
 
-def compare(model: Any, old: Any, new: Any, n_topics: int, seed: int) -> Any:
+def compare(
+    model: Any, old: Any, new: Any, n_topics: int, seed: int, n_unknown: Any = None
+) -> Any:
     q = [model.posterior(batch) for batch in (old, new)]
-    counts = sp.vstack([old, new], format="csr")
     return compare_batches(
-        model, *q, n_topics=n_topics, counts=counts, random_state=seed
+        model,
+        *q,
+        n_topics=n_topics,
+        counts=sp.vstack([old, new], format="csr"),
+        n_unknown=n_unknown,
+        random_state=seed,
     )
 
 

@@ -107,7 +107,8 @@ class Groups:
         n, seed = len(posterior), model.seed_
         if n_clusters is not None and not 1 <= n_clusters <= n:
             raise InputError(
-                f"`n_clusters` must be from 1 to the {n} documents, got {n_clusters}"
+                f"the number of groups must be from 1 to the {n} documents, got "
+                f"{n_clusters}"
             )
         information, factors = documents_as_factors(posterior)
         if n_clusters is None:

@@ -31,12 +31,10 @@ ROOT = Path(__file__).parents[1]
 SETTINGS: dict[str, tuple[float, ...]] = {
     "MOST_WORDS": (30.0, 100.0, 300.0, np.inf),
     "WITHIN": (0.1, 0.2, 0.5),
-    "ROUNDS": (0, 10),
     "N_STARTS": (1, 3),
 }
 NUMBERS: dict[str, tuple[float, ...]] = {
     "WITHIN": (0.1, 0.2, 0.5),
-    "ROUNDS": (0, 10),
     "HELD_OUT": (0.1, 0.25, 0.5),
 }
 

@@ -199,20 +199,6 @@ def fit_mixture(
     return _ascend(classes, factors, nobody, unknown, centre, within)
 
 
-def continue_mixture(
-    classes: ClassGaussians,
-    factors: Factors,
-    log_shares: Tensor,
-    everything: Tensor,
-    share: float,
-) -> ClassGaussians:
-    """Take more steps of :func:`fit_mixture`, with the shares of the classes."""
-    unknown = torch.ones_like(factors.size), log_shares
-    nobody = torch.zeros(len(factors), len(log_shares)).to(factors.size)
-    centre, within = everything[0], share * everything[1:]
-    return _ascend(classes, factors, nobody, unknown, centre, within)
-
-
 def _ascend(
     classes: ClassGaussians,
     factors: Factors,

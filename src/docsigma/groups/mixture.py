@@ -13,7 +13,6 @@ from sklearn.preprocessing import normalize
 from docsigma._array_checks import Floats
 from docsigma.classifiers._class_gaussians import (
     ClassGaussians,
-    continue_mixture,
     fit_mixture,
     overall,
 )
@@ -30,12 +29,8 @@ if TYPE_CHECKING:
 # words of one text repeat each other. Of 30, 100 and 300, this one was best on training
 # texts of Switchboard, search snippets and 20 Newsgroups, and second on docstrings.
 MOST_WORDS = 100.0
-# Share of all variance that lies within groups when EM starts, as for classes.
-WITHIN = 0.5
-# Rounds of EM that follow the first one, at the most, and the rise of evidence in a
-# round, in nats per document, that ends them.
-ROUNDS = 10
-TOLERANCE = 0.02
+# Share of all variance that lies within groups when EM starts.
+WITHIN = 0.1
 # Fits from other starts, of which the likeliest is kept.
 N_STARTS = 3
 # Documents that numbers of groups are compared on, and the share of them held out.
@@ -63,9 +58,6 @@ class Mixture:
         every = torch.ones(len(factors)).to(factors.size)
         everything = overall(information, factors, every)
         centre, covariance = everything[0], everything[1:]
-        if n_groups == 1:
-            whole = ClassGaussians(information, centre[None], covariance)
-            return cls(whole, torch.zeros(1).to(every))
         one = ClassGaussians(information, centre[None], WITHIN * covariance)
         linear, precision, between = one.of_class_means(
             factors, centre, (1 - WITHIN) * covariance
@@ -80,26 +72,14 @@ class Mixture:
             members = torch.nn.functional.one_hot(codes, n_groups).to(every)
             classes = fit_mixture(information, factors, members, everything, WITHIN)
             found = cls(classes, (members.mean(dim=0) + 1e-9).log())
-            found, value = found._converged(factors, everything)
-            if value > likeliest:
+            for _ in range(2):
+                shares = found.proba(factors).mean(dim=0)
+                found = cls(classes, (shares + 1e-9).log())
+            value = float(found.evidence(factors).mean())
+            if best is None or value > likeliest:
                 best, likeliest = found, value
         assert best is not None
         return best
-
-    def _converged(self, factors: Factors, everything: Tensor) -> tuple[Mixture, float]:
-        """Take rounds of EM until evidence hardly rises; return it per document too."""
-        found, value = self, float(self.evidence(factors).mean())
-        for _ in range(ROUNDS):
-            last = value
-            shares = (found.proba(factors).mean(dim=0) + 1e-9).log()
-            classes = continue_mixture(
-                found.classes, factors, shares, everything, WITHIN
-            )
-            found = Mixture(classes, shares)
-            value = float(found.evidence(factors).mean())
-            if value - last < TOLERANCE:
-                break
-        return found, value
 
     def _scores(self, factors: Factors) -> Tensor:
         return self.classes.scores(factors) + self.log_shares

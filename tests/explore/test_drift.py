@@ -117,7 +117,7 @@ def test_intervals_widen_with_the_doubt_about_documents(corpus):
     model, _ = corpus
     shares = [0.25] * 4
     widths = []
-    for variance in (0.001, 2.0):
+    for variance in (0.001, 3.0):
         q = batch(shares, 200, 3, variance)
         found = compare_batches(model, q[:100], q[100:], n_topics=4)
         changes = [topic.change for topic in found.topics]

@@ -96,8 +96,7 @@ class Groups:
             The documents; an array if the model gives points.
         n_clusters : int, default=None
             Number of groups, at the most; None means the least whose evidence on
-            held-out documents is within a standard error of the best, up to the root of
-            the number of documents.
+            held-out documents is within a standard error of the best.
         n_words : int, default=8
             Words per group.
         counts : sparse matrix of shape (n_documents, n_words), default=None

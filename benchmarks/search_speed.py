@@ -18,11 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
+from _versions import changed_commit
 from docsigma import EvidenceClassifier, GaussianPosterior, GaussianPrior
-from docsigma.metrics.environment import environment
 from docsigma.search import GaussianIndex
 from docsigma.search._neighbours import Neighbours
+from peers_machine import describe_run
+
+ROOT = Path(__file__).parents[1]
 
 
 def draw(
@@ -113,7 +117,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     sizes = given.documents, given.components, given.queries, given.exact
-    report = measure(*sizes) | {"environment": environment(on_gpu=False)}
+    report = describe_run(torch.get_num_threads()) | changed_commit(ROOT)
+    report |= measure(*sizes)
     text = json.dumps(report, indent=1)
     print(text)
     if given.json is not None:

@@ -439,7 +439,8 @@ def test_triage_writes_what_to_look_at(folder, tmp_path, capsys):
     assert [row["reason"] for row in rows] == [one.reason for one in expected]
     report = json.loads(succeed(capsys, "triage", clf, test, "--risk", "0.5", "--json"))
     assert report["n_to_look_at"] + report["n_rest"] == 30
-    assert "give one of" in refuse(capsys, "triage", clf, test, "--top=1", "--risk=0.5")
+    both = refuse(capsys, "triage", clf, test, "--top=1", "--risk=0.5")
+    assert "give one of --top and --risk, not both" in both
     sentence = refuse(capsys, "triage", clf, test, "--level", "7")
     assert "--level must be between 0 and 1, got 7" in sentence
     labels = tmp_path / "labels.jsonl"
@@ -448,3 +449,21 @@ def test_triage_writes_what_to_look_at(folder, tmp_path, capsys):
     p_values = topics.unknown_p_value(texts)
     found = [row["unknown_p_value"] for row in rows]
     np.testing.assert_allclose(found, p_values, rtol=1e-5)
+
+
+def test_an_index_says_which_labels_its_classifier_lacks(folder, tmp_path, capsys):
+    clf, index = tmp_path / "clf", tmp_path / "index"
+    train, few = folder / "train.jsonl", tmp_path / "few.jsonl"
+    rows = [json.loads(line) for line in train.read_text().splitlines()]
+    write(few, [row for row in rows if row["label"] != "food"])
+    fit = ("classifier", "fit", folder / "model", few, "--out", clf)
+    succeed(capsys, *fit, "--kind", "evidence")
+    arguments = ("index", folder / "model", few, "--classifier", clf, "--out", index)
+    assert "lacks" not in run(capsys, *arguments)[2]
+    more = write(
+        tmp_path / "more.jsonl", [{"id": "x", "text": "wine", "label": "food"}]
+    )
+    code, _, said = run(capsys, "add", index, more)
+    assert (code, "lacks 1 of the labels, the first is 'food'" in said) == (0, True)
+    nothing = succeed(capsys, "search", index, "cats", "--label", "birds")
+    assert "no document of the index has the label birds" in nothing

@@ -127,6 +127,6 @@ def test_drift_shows_the_texts_that_nothing_explains(tmp_path, capsys):
     model = tmp_path / "model"
     succeed(capsys, "fit", every, "--out", model, "--components", 3, "--quiet")
     said = succeed(capsys, "drift", model, old, new, "--topics", 2)
-    shown = said[said.index("Furthest from all topics:") :].splitlines()[1:6]
+    shown = said[said.index("Least like the old ones:") :].splitlines()[1:6]
     assert all("bread butter cheese" in line for line in shown)
     assert all("(d" in line for line in shown)

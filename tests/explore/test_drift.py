@@ -117,7 +117,7 @@ def test_intervals_widen_with_the_doubt_about_documents(corpus):
     model, _ = corpus
     shares = [0.25] * 4
     widths = []
-    for variance in (0.001, 2.0):
+    for variance in (0.001, 3.0):
         q = batch(shares, 200, 3, variance)
         found = compare_batches(model, q[:100], q[100:], n_topics=4)
         changes = [topic.change for topic in found.topics]
@@ -136,6 +136,22 @@ def test_documents_of_a_new_kind_are_what_nothing_explains(corpus):
     assert found.unexplained_new.low > found.unexplained_old.high
     same = compare_batches(model, old, new)
     assert same.unexplained_new.low < 0.05
+
+
+def test_unknown_words_and_not_short_texts_are_what_nothing_explains(corpus):
+    model, texts = corpus
+    counts = model.vocabulary_.count(texts).counts
+    old, new = counts[::2], counts[1::2].copy()
+    n_unknown = np.zeros(counts.shape[0])
+    # Ten documents lose most of their words, ten others have unknown ones.
+    new.data[: new.indptr[10]] = 1
+    n_unknown[old.shape[0] + 10 : old.shape[0] + 20] = 30
+    posteriors = [model.posterior(batch) for batch in (old, new)]
+    found = compare_batches(
+        model, *posteriors, counts=sp.vstack([old, new]), n_unknown=n_unknown
+    )
+    assert set(range(10, 20)) <= set(found.unexplained_rows)
+    assert found.unexplained_new.value > found.unexplained_old.value
 
 
 def test_a_batch_of_nothing_is_refused(corpus):

@@ -190,3 +190,28 @@ def test_a_text_like_nothing_in_the_index_has_a_small_p_value(model, tmp_path):
     # Every word is in other documents of the same kind.
     assert (loaded.p_values(texts[:20]) > 0.05).all()
     np.testing.assert_array_equal(found, index.p_values(strange))
+
+
+def test_p_values_hold_their_level_for_texts_that_nothing_has_seen():
+    # Words as frequent as in texts; short documents of one kind.
+    random = np.random.default_rng(0)
+    chances = 1 / np.arange(1, 2001)
+    words = np.array([f"word{rank}" for rank in range(2000)])
+
+    def draw(n):
+        sizes = random.integers(4, 30, n)
+        return [
+            " ".join(random.choice(words, size, p=chances / chances.sum()))
+            for size in sizes
+        ]
+
+    known, new = draw(400), draw(400)
+    index = DocumentIndex(DocumentEmbedder(2, random_state=0).fit(known).model_)
+    index.add(known)
+    index.learn_typical(known)
+    p_values = index.p_values(new)
+    for level in (0.05, 0.2, 0.5):
+        # Five standard errors: of a share of 400, and of the 99 compared per length.
+        error = np.sqrt(level * (1 - level) * (1 / 400 + 1 / 99))
+        assert (p_values <= level).mean() < level + 5 * error
+    assert (index.p_values(["piano of an unknown composer"]) <= 0.05).all()

@@ -196,6 +196,12 @@ def test_triage_shows_the_doubtful_with_a_reason(topics, support, tmp_path):
     found = topics.triage(texts, top=5)
     assert len(found.rows) == 5
     assert found.n_rest == 27
+    # Of equal texts one stands for all.
+    twice = topics.triage(texts + texts, top=5)
+    assert [(one.text, one.n_equal) for one in twice.rows] == [
+        (one.text, 2 * one.n_equal) for one in found.rows
+    ]
+    assert twice.n_rest == 2 * found.n_rest
     proba = topics.predict_proba(texts)
     rest = np.setdiff1d(np.arange(32), [one.row for one in found.rows])
     expected = (1 - proba.max(axis=1))[rest].sum()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -25,6 +26,8 @@ class TriageRow:
     row : int
         Its place among the documents, from 0.
     text : str
+    n_equal : int
+        Documents with this text, itself included.
     predicted, second : object
         The two most probable labels.
     probability : float
@@ -37,6 +40,7 @@ class TriageRow:
 
     row: int
     text: str
+    n_equal: int
     predicted: Any
     probability: float
     second: Any
@@ -52,7 +56,7 @@ class Triage:
     ----------
     rows : list of TriageRow
     n_rest : int
-        Documents that nobody looks at.
+        Documents that nobody looks at, and that equal none of those.
     expected_wrong : float
         How many of those are labelled wrongly, by their probabilities.
     """
@@ -73,7 +77,8 @@ def triage(
     """Return the texts to look at: `top` of them, or as many as `risk` takes.
 
     The order is that of the probability that the label is right: that of a known class,
-    times that of the label if it is one.
+    times that of the label if it is one. Of equal texts one stands for all: whoever
+    looks at it has decided them.
     """
     if (top is None) == (risk is None):
         raise InputError("give one of `top` and `risk`, not both")
@@ -92,13 +97,17 @@ def triage(
         assert risk is not None
         least = classifier.reject(risk)
         order = order[(best < least)[order] | (p_values <= level)[order]]
-    chosen, names = order[:top], classifier.classes_.tolist()
+    first = {texts[row]: row for row in order[::-1].tolist()}
+    chosen = np.array([row for row in order if first[texts[row]] == row][:top], int)
+    names = classifier.classes_.tolist()
     ranked = np.argsort(-proba[chosen], axis=1, kind="stable")
     second = ranked[:, min(1, proba.shape[1] - 1)]
+    equal = Counter(texts)
     rows = [
         TriageRow(
             row=int(row),
             text=texts[row],
+            n_equal=equal[texts[row]],
             predicted=names[ranked[place, 0]],
             probability=float(best[row]),
             second=names[second[place]],
@@ -107,7 +116,8 @@ def triage(
         )
         for place, row in enumerate(chosen)
     ]
-    rest = np.setdiff1d(np.arange(len(texts)), chosen)
+    looked_at = {texts[row] for row in chosen}
+    rest = np.array([r for r, text in enumerate(texts) if text not in looked_at], int)
     return Triage(rows, len(rest), float((1 - best[rest]).sum()))
 
 

@@ -64,12 +64,12 @@ def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
 def _with_flags(message: str) -> str:
     """Replace the library's names of arguments by those of options."""
     names = "text_column|label_column|id_column|delimiter|encoding|n_components"
-    names += "|missing_labels"
+    names += "|missing_labels|tokenizer|threshold|top|risk|level|coverage|confidence"
 
     def flag(found: re.Match[str]) -> str:
         return "--" + found[1].removeprefix("n_").replace("_", "-")
 
-    return re.sub(rf"`({names}|n_clusters|tokenizer|threshold)`", flag, message)
+    return re.sub(rf"`({names})`", flag, message).replace("`y`", "the label column")
 
 
 def _parameter_sentence(message: str) -> str:

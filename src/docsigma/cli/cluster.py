@@ -37,6 +37,8 @@ def cluster(
     from docsigma.groups.gaussians import Groups
 
     check_table(out, model, docs, force=force)
+    if clusters is not None:
+        _common.check_positive("--clusters", clusters)
     smm = _common.load_model(model)
     source = reader.count(docs, smm)
     means, q = embed_counts(smm, source.counts)

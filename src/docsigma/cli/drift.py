@@ -30,16 +30,17 @@ def drift(
     device: _common.Device = None,
     as_json: _common.JsonFlag = False,
 ) -> None:
-    """Compare two batches: which topics grew, and which documents fit no topic.
+    """Compare two batches: which topics grew, and which documents are unlike OLD.
 
     Intervals of 90 per cent cover the uncertainty of each embedding and of the sample
     of documents. Of the topics said to have grown or shrunk, and of the words, 5 per
     cent are expected to be chance (Benjamini-Hochberg). Finer topics than asked for are
-    listed if they changed. Unexplained are documents further from every topic
-    of OLD than all but 2 per cent of OLD.
+    listed if they changed. Unexplained are documents whose words are less likely
+    than those of all but 2 per cent of OLD.
 
     Example: docsigma drift model january.csv february.csv
     """
+    import numpy as np
     import scipy.sparse
 
     from docsigma.explore.drift import compare_batches
@@ -50,8 +51,14 @@ def drift(
     sources = [reader.count(name, smm) for name in (old, new)]
     batches = [smm.posterior(source.counts[:]) for source in sources]
     counts = scipy.sparse.vstack([source.counts[:] for source in sources])
+    n_unknown = np.concatenate([source.n_unknown for source in sources])
     found = compare_batches(
-        smm, *batches, n_topics=topics, n_words=words, counts=counts
+        smm,
+        *batches,
+        n_topics=topics,
+        n_words=words,
+        counts=counts,
+        n_unknown=n_unknown,
     )
     ids = sources[1].ids
     if as_json:
@@ -79,7 +86,7 @@ def drift(
     _common.show(f"Nothing explains: {shares[0]} % of old, {shares[1]} % of new")
     if found.unexplained_rows:
         names = sources[1].shown(found.unexplained_rows[:5])
-        _common.show("Furthest from all topics:", *(f"  {name}" for name in names))
+        _common.show("Least like the old ones:", *(f"  {name}" for name in names))
 
 
 def _interval(found: Interval, sign: str = "") -> str:

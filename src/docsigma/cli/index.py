@@ -128,7 +128,18 @@ def add(
 
 
 def _add(index: DocumentIndex, source: CountedSource, excerpt: int) -> None:
-    """Add documents to an index, in blocks."""
+    """Add documents to an index, in blocks; say which labels are no classes."""
+    known = getattr(index.embedder, "classes_", None)
+    if known is not None and (labels := source.labels(slice(None))):
+        names = {str(name) for name in known}
+        new = [str(one) for one in labels if one is not None and str(one) not in names]
+        if distinct := list(dict.fromkeys(new)):
+            typer.echo(
+                f"docsigma: the classifier lacks {len(distinct)} of the labels, the "
+                f"first is {distinct[0]!r}: documents with them ({len(new)}) are of "
+                "new topics",
+                err=True,
+            )
     for rows in source.blocks():
         index.add_counts(
             source.counts[rows],

@@ -82,7 +82,10 @@ def search(
         nothing = empty or "no word of the query is known to the model"
         _common.show(f"{nothing}: nothing is found")
     elif not matches:
-        _common.show("no document of the index has the label and variance asked for")
+        asked = [f"the label {' or '.join(label)}"] if label else []
+        if max_variance is not None:
+            asked.append(f"a total variance of at most {max_variance:g}")
+        _common.show(f"no document of the index has {' and '.join(asked)}")
     else:
         known = "1 known word" if n_tokens == 1 else f"{n_tokens} known words"
         _show(found, matches, f"{known} in {index}")

@@ -37,6 +37,7 @@ def topics(
     from docsigma.models.components import describe_dimensions
 
     _common.check_positive("--words", words)
+    _common.check_positive("--clusters", clusters)
     smm = _common.load_model(model)
     if docs is None:
         dimensions = describe_dimensions(smm, words)

@@ -58,10 +58,11 @@ def triage(
     found = topics.triage(source.texts(every), top=top, risk=risk, level=level)
     rows, named = [one.row for one in found.rows], source.named(every)
     columns = {name: np.asarray(values)[rows] for name, values in named.items()}
-    for name in ("predicted", "probability", "second", "p_value", "reason", "text"):
+    for name in ("predicted", "probability", "second", "p_value", "reason", "n_equal"):
         columns[name] = np.array([getattr(one, name) for one in found.rows])
+    columns["text"] = np.array([one.text for one in found.rows])
     report = {
-        "n_documents": len(rows) + found.n_rest,
+        "n_documents": len(source.counts),
         "n_to_look_at": len(rows),
         "n_rest": found.n_rest,
         "expected_wrong": found.expected_wrong,

@@ -13,6 +13,7 @@ from docsigma._array_checks import Floats
 from docsigma.exceptions import InputError
 from docsigma.groups.gaussians import Groups
 from docsigma.models.components import known_words
+from docsigma.text.familiarity import familiarity_of_counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 # Expected share of false alarms among the topics that are said to have changed.
 LEVEL = 0.05
-# Share of the old documents, the furthest from any topic, that counts as unexplained.
+# Share of the old documents, the least familiar, that counts as unexplained.
 UNEXPLAINED = 0.02
 
 
@@ -100,10 +101,11 @@ class Drift:
     words : list of WordShift
         Words that changed, the surest first; none without counts.
     unexplained_old, unexplained_new : Interval
-        Shares of documents further from the topics of one half of the old batch than 98
-        per cent of the other half.
+        Shares of documents whose words are less likely than those of 98 per cent of the
+        old documents; without counts, documents further from the topics of one half of
+        the old batch than 98 per cent of the other half.
     unexplained_rows : list of int
-        Unexplained documents of the new batch, furthest first.
+        Unexplained documents of the new batch, the least likely first.
     """
 
     topics: list[TopicShift]
@@ -121,6 +123,7 @@ def compare_batches(
     n_topics: int = 10,
     n_words: int = 8,
     counts: Any = None,
+    n_unknown: Any = None,
     random_state: int = 0,
 ) -> Drift:
     """Compare the topics of two batches of documents.
@@ -134,6 +137,8 @@ def compare_batches(
     of the new ones, topics are described by the words of their documents; and what is
     compared are documents of the same lengths, from which random words are left out in
     the batch of the longer ones, since short documents look different for that alone.
+    `n_unknown` is the number of words in each document that the model does not know:
+    they make it less familiar.
     """
     for name, batch in (("old", old), ("new", new)):
         # One half of the old batch is compared with the other.
@@ -144,8 +149,18 @@ def compare_batches(
     random, words = np.random.default_rng(random_state), list[WordShift]()
     if counts is not None:
         counts = sp.csr_matrix(counts)
-        cut = equal_lengths(counts[: len(old)], counts[len(old) :], random)
+        none = np.zeros(counts.shape[0])
+        unknown = np.asarray(none if n_unknown is None else n_unknown, dtype=np.float64)
+        every = sp.hstack([counts, sp.csr_matrix(unknown[:, None])], format="csr")
+        every = equal_lengths(every[: len(old)], every[len(old) :], random)
+        cut = [batch[:, :-1] for batch in every]
         old, new = (model.posterior(batch) for batch in cut)
+        scores = [
+            -familiarity_of_counts(model, batch[:, :-1], batch[:, -1].toarray()[:, 0])[
+                0
+            ]
+            for batch in every
+        ]
         words = _changed_words(known_words(model).words, *cut)
     together = type(old).concatenate([old, new])
     numbers = min(n_topics, len(together)), max(n_topics, int(len(together) ** 0.5))
@@ -161,7 +176,9 @@ def compare_batches(
         if moved or place < len(coarse)
     ]
     topics.sort(key=lambda topic: -abs(topic.change.value))
-    return Drift(topics, words, *_unexplained(model, old, new, n_topics, random))
+    if counts is None:
+        scores = _distances(model, old, new, n_topics, random)
+    return Drift(topics, words, *_unexplained(*scores, random))
 
 
 def _compare(
@@ -278,23 +295,32 @@ def estimate_shares(likelihoods: Floats) -> tuple[Floats, Floats]:
     return shares, np.sqrt(np.maximum(np.diag(inverse), 1e-12))
 
 
-def _unexplained(
+def _distances(
     model: CountModel,
     old: GaussianPosterior,
     new: GaussianPosterior,
     n_topics: int,
     random: np.random.Generator,
-) -> tuple[Interval, Interval, list[int]]:
-    """Return the unexplained shares of both batches, and rows of the new one."""
+) -> list[Floats]:
+    """Return distances of one half of the old batch, and the new, from the other's."""
     known, held_out = np.array_split(random.permutation(len(old)), [len(old) // 2])
     groups = Groups.fit(model, old[known], min(n_topics, len(known)), 1)
-    before, after = groups.distances(old[held_out]), groups.distances(new)
+    return [groups.distances(batch) for batch in (old[held_out], new)]
+
+
+def _unexplained(
+    before: Floats, after: Floats, random: np.random.Generator
+) -> tuple[Interval, Interval, list[int]]:
+    """Return the unexplained shares of both batches, and rows of the new one.
+
+    Given are numbers that are large where a document is strange.
+    """
     limit = np.quantile(before, 1 - UNEXPLAINED, method="higher")
     found = []
-    for distances in (before, after):
-        beyond = int((distances > limit).sum())
-        share = (beyond + 0.5, len(distances) - beyond + 0.5)
+    for scores in (before, after):
+        beyond = int((scores > limit).sum())
+        share = (beyond + 0.5, len(scores) - beyond + 0.5)
         found.append(Interval.of(random.beta(*share, size=4000)))
-    furthest = np.argsort(-after, kind="stable")
-    rows = [int(row) for row in furthest[:20] if after[row] > limit]
+    strangest = np.argsort(-after, kind="stable")
+    rows = [int(row) for row in strangest[:20] if after[row] > limit]
     return found[0], found[1], rows

@@ -272,7 +272,12 @@ class Workspace:
             return None
         old, new = self.posterior[: self.n_old], self.posterior[self.n_old :]
         found = compare_batches(
-            self.model, old, new, n_topics=self.n_topics, counts=self._counts
+            self.model,
+            old,
+            new,
+            n_topics=self.n_topics,
+            counts=self._counts,
+            n_unknown=self._n_unknown,
         )
         result = asdict(found)
         for topic in result["topics"]:

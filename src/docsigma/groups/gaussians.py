@@ -98,8 +98,7 @@ class Groups:
             The documents; an array if the model gives points.
         n_clusters : int, default=None
             Number of groups, at the most; None means the least whose evidence on
-            held-out documents is within a standard error of the best, up to the root of
-            the number of documents.
+            held-out documents is within a standard error of the best.
         n_words : int, default=8
             Words per group.
         counts : sparse matrix of shape (n_documents, n_words), default=None
@@ -109,7 +108,8 @@ class Groups:
         n, seed = len(posterior), model.seed_
         if n_clusters is not None and not 1 <= n_clusters <= n:
             raise InputError(
-                f"`n_clusters` must be from 1 to the {n} documents, got {n_clusters}"
+                f"the number of groups must be from 1 to the {n} documents, got "
+                f"{n_clusters}"
             )
         information, factors = documents_as_factors(posterior)
         if n_clusters is None:

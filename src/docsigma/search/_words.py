@@ -37,10 +37,13 @@ class SharedWords:
     def __init__(self, counts: sp.csr_matrix) -> None:
         n_documents, n_words = counts.shape
         having = np.bincount(counts.indices, minlength=n_words)
-        rarity = np.log1p((n_documents - having + 0.5) / (having + 0.5))
+        rarity = _rarity(having, n_documents)
+        # A vocabulary leaves out the words of a single document, if it learned from
+        # these; then its words have two or more.
+        self._least = having[having > 0].min(initial=2)
         data = counts.data.astype(np.float64)
         each = np.repeat(np.arange(n_documents), np.diff(counts.indptr))
-        self._rarity, self._unknown = rarity, float(np.log1p(2 * n_documents + 1))
+        self._rarity, self._having = rarity, having
         length = np.bincount(each, data, n_documents)
         self._squares = np.bincount(each, data * data, n_documents)
         relative = 1 - LENGTH + LENGTH * length / max(length.mean(), 1.0)
@@ -68,18 +71,33 @@ class SharedWords:
     ) -> float:
         """Return how much of a query the best document has, by the rarity of words.
 
-        `n_unknown` words of the query are in no document, and one row may be left out.
+        `n_unknown` words of the query are in no document. If it is part of the document
+        `without`, the rest is as if that one had never been there: its own words are
+        rarer, and those that would not be in the vocabulary are unknown.
         """
-        scores = self._by_word[:, query.indices] @ query.data
+        own = query.indices
+        having, n = self._having[own], self._counts.shape[0]
+        data, rarity = query.data.astype(np.float64), self._rarity[own]
+        if without is not None:
+            having, n = having - 1, n - 1
+            rarer = np.where(having < self._least, 0.0, _rarity(having, n))
+            data *= rarer / rarity
+        scores = self._by_word[:, own] @ data
         if without is not None:
             scores[without] = 0
-        whole = self._rarity[query.indices] @ query.data + n_unknown * self._unknown
+            n_unknown += float(query.data[rarer == 0].sum())
+        whole = rarity @ data + n_unknown * float(_rarity(0, n))
         return float(scores.max(initial=0.0) / max(whole, 1e-12))
 
     def by_word(self, query: sp.csr_matrix, rows: NDArray[np.intp]) -> Floats:
         """Return what each word of the query adds to the scores of some documents."""
         chosen = self._by_word[:, query.indices].tocsr()[rows].toarray()
         return np.asarray(chosen * query.data, dtype=np.float64)
+
+
+def _rarity(having: Any, n_documents: int) -> Floats:
+    """Return the weights of words that so many of the documents have."""
+    return np.asarray(np.log1p((n_documents - having + 0.5) / (having + 0.5)))
 
 
 def word_counts(counts: Any, n_documents: int) -> sp.csr_matrix:

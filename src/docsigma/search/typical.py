@@ -51,13 +51,20 @@ class TypicalMatches:
     def p_value(self, match: float, n_words: int) -> float:
         """Return the share of texts about as long that match no better.
 
-        Of queries like beginnings of the documents, as long as those compared, at most
-        the share p has a p-value of p or less. Nothing speaks against an empty text.
+        Between two lengths it is interpolated in the logarithm of the length. Of
+        queries like beginnings of the documents, at most the share p has a p-value of p
+        or less. Nothing speaks against an empty text.
         """
-        if not n_words:
+        if not n_words or not self.found:
             return 1.0
-        known = min(n_words, max(self.found, default=1))
-        like = self.found.get(2 ** (known.bit_length() - 1), np.zeros(0))
+        known = min(n_words, max(self.found))
+        size = 2 ** (known.bit_length() - 1)
+        more = np.log2(known / size)
+        longer = self._share(match, 2 * size) if more else 0.0
+        return float((1 - more) * self._share(match, size) + more * longer)
+
+    def _share(self, match: float, size: int) -> float:
+        like = self.found.get(size, np.zeros(0))
         less = int(np.searchsorted(like, match, side="right"))
         return (1 + less) / (1 + len(like))
 

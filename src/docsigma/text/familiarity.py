@@ -21,10 +21,18 @@ def familiarity_of(model: Any, texts: Sequence[str]) -> tuple[Floats, Floats]:
     if model.gives_points:
         raise InputError("p-values need Gaussians, and the model gives points")
     counted = known_words(model).count(texts, verbose=model.verbose)
-    lengths = np.asarray(counted.n_tokens + counted.n_unknown, dtype=np.float64)
+    return familiarity_of_counts(model, counted.counts, counted.n_unknown)
+
+
+def familiarity_of_counts(
+    model: Any, counts: Any, n_unknown: Any
+) -> tuple[Floats, Floats]:
+    """Return what :func:`familiarity_of` does, of texts that are already counted."""
+    known = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+    lengths = known + n_unknown
     if not len(lengths):
         return lengths, lengths
     # A bound without draws: it depends on nothing but the text.
-    evidence = model._evidence(as_counts(counted.counts), "jensen", 1, None)
-    evidence += counted.n_unknown * model.training_log_unigram_.min()
+    evidence = model._evidence(as_counts(counts), "jensen", 1, None)
+    evidence += n_unknown * model.training_log_unigram_.min()
     return evidence / np.maximum(lengths, 1.0), lengths

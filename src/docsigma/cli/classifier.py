@@ -88,7 +88,8 @@ def fit(
             "is not fitted to"
         )
     bar = not (quiet or as_json) and sys.stderr.isatty()
-    smm = _common.load_model(model).set_params(verbose=bar)
+    smm = _common.load_model(model, language=reader.language)
+    smm.set_params(verbose=bar)
     source = reader.count(docs, smm)
     every, counts = slice(None), source.counts
     labels = list(source.labels(every) or [])
@@ -165,7 +166,7 @@ def predict(
     check_table(out, clf, docs, force=force)
     if coverage is not None and not 0 < coverage < 1:
         raise InputError(f"--coverage must be between 0 and 1, got {coverage:g}")
-    classifier = CountsClassifier.load(clf)
+    classifier = _common.in_language(CountsClassifier.load(clf), reader.language)
     if coverage is not None and not classifier.is_calibrated:
         raise InputError(
             f"--coverage is for prediction sets, and {clf} has none: use "
@@ -253,7 +254,7 @@ def evaluate(
         raise InputError(f"--coverage must be between 0 and 1, got {coverage:g}")
     if plots is not None:
         _check_plots(plots, force)
-    classifier = CountsClassifier.load(clf)
+    classifier = _common.in_language(CountsClassifier.load(clf), reader.language)
     known = _KnownDocuments(classifier, reader, docs)
     labels, classes = known.labels, classifier.classes_
     log_proba = known.predict_log_proba()

@@ -37,7 +37,7 @@ def cluster(
     from docsigma.groups.gaussians import Groups
 
     check_table(out, model, docs, force=force)
-    smm = _common.load_model(model)
+    smm = _common.load_model(model, language=reader.language)
     source = reader.count(docs, smm)
     means, q = embed_counts(smm, source.counts)
     counts = source.counts[:]

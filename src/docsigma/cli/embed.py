@@ -46,7 +46,7 @@ def embed(
         return
     out = part.file(out)
     check_table(out, model, docs, force=force)
-    smm = _common.load_model(model, device)
+    smm = _common.load_model(model, device, reader.language)
     source = reader.count(docs, smm, part.rows)
     n_tokens, tokens = source.n_tokens, source.counts.n_tokens
     variances = []

@@ -37,7 +37,7 @@ def topics(
     from docsigma.models.components import describe_dimensions
 
     _common.check_positive("--words", words)
-    smm = _common.load_model(model)
+    smm = _common.load_model(model, language=reader.language)
     if docs is None:
         dimensions = describe_dimensions(smm, words)
         if as_json:

@@ -23,7 +23,8 @@ def fit(case, ranks=None):
     corpus = load_corpus("synthetic", n_train=case.get("n_train", 300), n_test=1)
     counts = corpus.train.counts.astype(case["dtype"])
     settings = {"max_iter": 12, "tol": 0, "random_state": 0, "device": "cpu"}
-    model = BayesianSMM(3, **settings | case["settings"]).fit(counts, ranks=ranks)
+    model = BayesianSMM(3, **settings | case["settings"])
+    model.fit(counts, ranks=ranks, views=case.get("views"))
     found = {name: getattr(model, name) for name in COLUMNS}
     found["bound"] = np.array([row["bound"] for row in model.history_])
     learned = {f"parts.{k}": v for k, v in model.parts_.arrays().items()}

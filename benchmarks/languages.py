@@ -5,6 +5,7 @@ r"""Labels in English and texts in another language, by one embedding for all.
     python benchmarks/languages.py extend --models /tmp/languages
     python benchmarks/languages.py search --models /tmp/languages
     python benchmarks/languages.py martingale --models /tmp/languages
+    python benchmarks/languages.py views --components 100 --models /tmp/languages
 
 `parallel-verses` has 7950 verses in 21 languages, and one of six labels for 1077 of
 them. `fit` trains a ParallelEmbedder on the verses without a label, and notes time and
@@ -15,7 +16,9 @@ in the language itself. Means that languages are centred by are those of verses 
 label. Differences have standard errors from a bootstrap over the 111 test verses, the
 same in all languages. `extend` fits without five of the languages, and adds each.
 `search` looks a verse up among its translations. `martingale` compares a verse in one
-language with the same in all. A work that is run replaces its own results only.
+language with the same in all. `views` classifies texts of one language with two views,
+subject and body or words and characters, and with one. A work that is run replaces its
+own results only.
 """
 
 from __future__ import annotations
@@ -39,9 +42,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.preprocessing import normalize
 
+from _corpora import load
 from _versions import changed_commit
 from docsigma import DocumentEmbedder, ParallelEmbedder, TopicClassifier
-from docsigma.classifiers.counts_classifier import ACROSS
+from docsigma.classifiers.counts_classifier import ACROSS, CountsClassifier
 from docsigma.distances import same_document
 from peers_machine import describe_run
 
@@ -343,11 +347,73 @@ def martingale(models: Path, k: int, seed: int) -> dict[str, Any]:
     }
 
 
+def views_of(corpus: str, each: list[str]) -> dict[str, list[str]]:
+    """Return two views of texts in one language."""
+    if corpus != "20newsgroups":
+        return {"words": each, "characters": each}
+    subjects, bodies = [], []
+    for text in each:
+        head, _, body = text.partition("\n\n")
+        lines = [line for line in head.splitlines() if line.startswith("Subject:")]
+        subjects.append(" ".join(line.removeprefix("Subject:") for line in lines))
+        # What the other headers say stays where one view has it.
+        others = [line for line in head.splitlines() if line not in lines]
+        bodies.append("\n".join([*others, body]))
+    return {"subject": subjects, "body": bodies}
+
+
+def views(models: Path, k: int, seed: int) -> dict[str, Any]:  # noqa: ARG001
+    found: dict[str, Any] = {}
+    for name in ("open-intents/clinc150", "20newsgroups"):
+        corpus = load(name)
+        settings = None
+        if name != "20newsgroups":
+            settings = {"characters": {"analyzer": "char_wb", "ngram_range": (2, 4)}}
+        one = DocumentEmbedder(k, random_state=seed).fit(corpus.texts)
+        both = ParallelEmbedder(
+            DocumentEmbedder(k, random_state=seed), settings=settings
+        )
+        rows = views_of(name, corpus.texts)
+        both.fit(rows)
+        test = views_of(name, corpus.test_texts)
+        counts = {
+            "one view": (one._counts(corpus.texts), one._counts(corpus.test_texts)),
+            "two views": (both._counts(rows), both._counts(test)),
+        }
+        fitted = {"one view": one.model_, "two views": both.model_}
+        found[name] = {"words": {way: fitted[way].n_features_in_ for way in fitted}}
+        for kind in ("evidence", "lr", "hybrid"):
+            right, losses = {}, {}
+            for way, (train_counts, test_counts) in counts.items():
+                classifier = CountsClassifier(fitted[way], kind)
+                classifier.fit(train_counts, corpus.labels)
+                log_proba = classifier.predict_log_proba(test_counts)
+                places = np.searchsorted(classifier.classes_, corpus.test_labels)
+                right[way] = log_proba.argmax(axis=1) == places
+                losses[way] = -log_proba[np.arange(len(places)), places]
+            gaps = [
+                right["two views"].astype(float) - right["one view"],
+                losses["one view"] - losses["two views"],
+            ]
+            found[name][kind] = {
+                "accuracy": {way: round(100 * x.mean(), 2) for way, x in right.items()},
+                "cross_entropy": {way: round(x.mean(), 4) for way, x in losses.items()},
+                "gained_accuracy": round(100 * gaps[0].mean(), 2),
+                "gained_cross_entropy": round(gaps[1].mean(), 4),
+                "standard_errors": [
+                    round(100 * gaps[0].std() / len(gaps[0]) ** 0.5, 2),
+                    round(gaps[1].std() / len(gaps[1]) ** 0.5, 4),
+                ],
+            }
+    return {"seed": seed, "n_components": k, "corpora": found}
+
+
 WORKS = {
     "zero-shot": zero_shot,
     "extend": extend,
     "search": search,
     "martingale": martingale,
+    "views": views,
 }
 
 

@@ -7,7 +7,7 @@ from scipy.linalg import sqrtm
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import multivariate_normal, norm
 
-from docsigma import GaussianPosterior, InputError, distances
+from docsigma import GaussianPosterior, GaussianPrior, InputError, distances
 
 K = 4
 EPS = np.finfo(np.float64).eps
@@ -131,3 +131,78 @@ def test_wrong_shapes_are_refused_with_both_numbers():
 
 def test_no_documents_make_an_empty_matrix():
     assert distances.wasserstein2(diagonal(3, 0)[:0], diagonal(2, 0)).shape == (0, 2)
+
+
+def logs_of_one_document(a, b, prior, i, j):
+    """The log ratio from the densities' closed forms, by precisions and matrices."""
+    own = prior.precision_matrix()
+    first, second = (
+        np.linalg.inv(q._full_covariance()[row]) for q, row in ((a, i), (b, j))
+    )
+    linear = first @ a.mean[i] + second @ b.mean[j] - own @ prior.mean
+    both = first + second - own
+    mean = np.linalg.solve(both, linear)
+    # At its mode, a Gaussian is (2 pi)^(-K/2) times the root of its precision.
+    log = [
+        multivariate_normal(a.mean[i], np.linalg.inv(first)).logpdf(mean),
+        multivariate_normal(b.mean[j], np.linalg.inv(second)).logpdf(mean),
+        -multivariate_normal(prior.mean, np.linalg.inv(own)).logpdf(mean),
+        -multivariate_normal(mean, np.linalg.inv(both)).logpdf(mean),
+    ]
+    return sum(log)
+
+
+def under_a_prior(form, n, seed):
+    """Posteriors that are surer than their prior, in diagonal or full form."""
+    random = np.random.default_rng(seed)
+    mean = random.standard_normal((n, K))
+    precision = np.array([2.0, 0.5, 1.0, 3.0])
+    prior = GaussianPrior(np.array([0.3, 0.0, -0.2, 0.1]), precision)
+    if form == "diagonal":
+        variance = 1 / (precision + random.uniform(0.1, 5.0, (n, K)))
+        return GaussianPosterior(mean, variance, prior=prior)
+    factor = random.standard_normal((n, K, K))
+    covariance = np.linalg.inv(np.diag(precision) + factor @ factor.transpose(0, 2, 1))
+    return GaussianPosterior(mean, covariance=covariance, prior=prior)
+
+
+@pytest.mark.parametrize("left", ["diagonal", "full"])
+@pytest.mark.parametrize("right", ["diagonal", "full"])
+def test_ratio_of_one_document_is_that_of_scipy(left, right):
+    a, b = under_a_prior(left, 3, 0), under_a_prior(right, 2, 1)
+    found = distances.same_document(a, b)
+    for i in range(3):
+        for j in range(2):
+            expected = logs_of_one_document(a, b, a.prior, i, j)
+            np.testing.assert_allclose(found[i, j], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_ratio_of_one_document_is_that_of_quadrature():
+    prior = GaussianPrior.isotropic(2.0, 1)
+    a = GaussianPosterior([[0.7]], [[0.2]], prior=prior)
+    b = GaussianPosterior([[-0.1]], [[0.3]], prior=prior)
+
+    def product(w):
+        ratio = norm(0.7, 0.2**0.5).pdf(w) * norm(-0.1, 0.3**0.5).pdf(w)
+        return ratio / norm(0, 0.5**0.5).pdf(w)
+
+    expected = np.log(quad(product, -10, 10, epsabs=1e-12)[0])
+    found = distances.same_document(a, b)
+    np.testing.assert_allclose(found, [[expected]], rtol=1e-9)
+
+
+def test_a_document_without_words_is_as_likely_one_as_two():
+    q = under_a_prior("diagonal", 3, 0)
+    nothing = GaussianPosterior(
+        np.tile(q.prior.mean, (1, 1)),
+        1 / q.prior.precision_diagonal()[None],
+        prior=q.prior,
+    )
+    np.testing.assert_allclose(distances.same_document(q, nothing), 0, atol=1e-12)
+
+
+def test_one_document_needs_one_prior():
+    q = under_a_prior("diagonal", 2, 0)
+    bare = GaussianPosterior(q.mean, q.variance)
+    with pytest.raises(InputError, match="same prior"):
+        distances.same_document(bare, bare)

@@ -346,3 +346,17 @@ def test_a_killed_save_leaves_the_old_or_the_new_index(n_times, tmp_path):
         assert len(found) in (2000, 3000)
         assert (found._arrays["mean"] == len(found)).all()
     assert folder.exists()
+
+
+def test_probabilities_of_one_text_sum_to_that_of_its_being_there():
+    """By hand: one of n documents with a half, or none of them."""
+    prior = GaussianPrior.isotropic(1.0, 2)
+    q = GaussianPosterior([[1.0, 0.0], [0.0, 1.0]], np.full((2, 2), 0.1), prior=prior)
+    index = GaussianIndex(metric="same_text")
+    index.add(q, ["a", "b"])
+    (found,) = index.search(q[:1], n=2)
+    ratio = distances.same_document(q[:1], q)[0]
+    np.testing.assert_allclose(found.scores, ratio, rtol=1e-5)
+    assert found.ids == ["a", "b"]
+    expected = np.exp(ratio) / (2 + np.exp(ratio).sum())
+    np.testing.assert_allclose(found.probabilities, expected, rtol=1e-5)

@@ -23,7 +23,8 @@ def fit(case, ranks=None):
     corpus = load_corpus("synthetic", n_train=case.get("n_train", 300), n_test=1)
     counts = corpus.train.counts.astype(case["dtype"])
     settings = {"max_iter": 12, "tol": 0, "random_state": 0, "device": "cpu"}
-    model, options = BayesianSMM(3, **settings | case["settings"]), {"ranks": ranks}
+    model = BayesianSMM(3, **settings | case["settings"])
+    options = {"ranks": ranks, "views": case.get("views")}
     if model.prior == "covariates":
         options["covariates"] = np.random.default_rng(0).random((counts.shape[0], 2))
     model.fit(counts, **options)

@@ -31,6 +31,7 @@ CASES = [
     {"dtype": "float64", "settings": {"prior": "diagonal", "l1": 0.3}},
     {"dtype": "float64", "settings": {"covariance": "full"}},
     {"dtype": "float64", "settings": {"prior": "covariates"}},
+    {"dtype": "float64", "settings": {}, "views": {"a": 120, "b": 80}},
     # Batches of two documents: of three processes, one has none.
     {"dtype": "float64", "n_train": 7, "settings": {"batch_size": 2}},
     # Batches of one: of two processes, one has none.

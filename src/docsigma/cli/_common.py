@@ -117,6 +117,9 @@ class DocumentOptions:
         Path | None,
         option("Words of a count matrix, one per line.", "a file beside it"),
     ] = None
+    language: Annotated[
+        str | None, option("Language of the documents.", "the model has only one")
+    ] = None
 
     def load(self, name: str) -> Documents:
         """Load the documents called `name`: a corpus, a file or a folder."""
@@ -130,7 +133,7 @@ class DocumentOptions:
     @property
     def columns(self) -> dict[str, Any]:
         """Options for reading the columns of a table."""
-        no_columns = ("split", "vocabulary")
+        no_columns = ("split", "vocabulary", "language")
         found = {k: v for k, v in vars(self).items() if k not in no_columns}
         missing = tuple(filter(None, self.missing_labels.split(",")))
         return found | {"missing_labels": missing}
@@ -253,12 +256,31 @@ def labelled_rows(
     return np.array(rows), np.array([labels[row] for row in rows])
 
 
-def load_model(folder: Path, device: str | None = None) -> CountModel:
-    """Read a model folder of any kind."""
+def load_model(
+    folder: Path, device: str | None = None, language: str | None = None
+) -> CountModel:
+    """Read a model folder of any kind; of several languages it is the one named."""
     from docsigma.models.registry import load_model
 
-    model = load_model(folder)
-    return model if device is None else model.set_params(device=device)
+    model: Any = load_model(folder)
+    views = getattr(model, "views_", None)
+    if views is None and language is not None:
+        raise InputError(f"{folder} has one language, without a name: no --language")
+    if views is not None:
+        if language not in views:
+            raise InputError(
+                f"{folder} has the languages {', '.join(views)}: choose the one of the "
+                "documents with --language"
+                + ("" if language is None else f", got {language}")
+            )
+        model = model.view(language)
+    found: CountModel = model if device is None else model.set_params(device=device)
+    return found
+
+
+def in_language(classifier: Any, language: str | None) -> Any:
+    """Return a classifier or an index for texts in a language."""
+    return classifier if language is None else classifier.in_language(language)
 
 
 def check_same_model(

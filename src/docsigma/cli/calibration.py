@@ -33,7 +33,6 @@ def calibration(
     """
     from docsigma.classifiers.counts_classifier import FOLDER_KIND, CountsClassifier
     from docsigma.metrics.plots import check_image, save_figures
-    from docsigma.models.registry import restore_model
     from docsigma.persistence import read_model
 
     if plot is not None:
@@ -41,11 +40,12 @@ def calibration(
         _common.check_writable(plot, force=True)
     stored = read_model(model)
     if stored.kind == FOLDER_KIND:
-        smm = CountsClassifier.load(model).model_
+        classifier = CountsClassifier.load(model)
+        smm = _common.in_language(classifier, reader.language).model_
+        if device is not None:
+            smm.set_params(device=device)
     else:
-        smm = restore_model(stored, model)
-    if device is not None:
-        smm.set_params(device=device)
+        smm = _common.load_model(model, device, reader.language)
     source = reader.count(docs, smm)
     texts = None if source.texts is None else source.texts(slice(None))
     found = smm.calibration(source.counts, texts=texts)

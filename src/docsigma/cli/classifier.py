@@ -86,7 +86,8 @@ def fit(
         )
     bar = not (quiet or as_json) and sys.stderr.isatty()
     share = _share(calibration)
-    smm = _common.load_model(model).set_params(verbose=bar)
+    smm = _common.load_model(model, language=reader.language)
+    smm.set_params(verbose=bar)
     source = reader.count(docs, smm)
     every, counts = slice(None), source.counts
     labels = list(source.labels(every) or [])
@@ -217,7 +218,7 @@ def predict(
     check_table(out, clf, docs, force=force)
     if coverage is not None and not 0 < coverage < 1:
         raise InputError(f"--coverage must be between 0 and 1, got {coverage:g}")
-    classifier = CountsClassifier.load(clf)
+    classifier = _common.in_language(CountsClassifier.load(clf), reader.language)
     if coverage is not None and not classifier.is_calibrated:
         raise InputError(
             f"--coverage is for prediction sets, and {clf} has none: use "

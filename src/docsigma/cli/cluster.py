@@ -39,7 +39,7 @@ def cluster(
     check_table(out, model, docs, force=force)
     if clusters is not None:
         _common.check_positive("--clusters", clusters)
-    smm = _common.load_model(model)
+    smm = _common.load_model(model, language=reader.language)
     source = reader.count(docs, smm)
     means, q = embed_counts(smm, source.counts)
     counts = source.counts[:]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Blocks = Callable[[], Iterable[Documents]]
 
 
-@_common.with_options("vocabulary", split=_common.Split.train)
+@_common.with_options("vocabulary", "language", split=_common.Split.train)
 def count(
     docs: _common.DocumentsArgument,
     out: Annotated[Path, option("Folder of counts to write.")],

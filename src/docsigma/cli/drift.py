@@ -47,7 +47,7 @@ def drift(
 
     _common.check_positive("--topics", topics)
     _common.check_positive("--words", words)
-    smm = _common.load_model(model, device)
+    smm = _common.load_model(model, device, reader.language)
     sources = [reader.count(name, smm) for name in (old, new)]
     batches = [smm.posterior(source.counts[:]) for source in sources]
     counts = scipy.sparse.vstack([source.counts[:] for source in sources])

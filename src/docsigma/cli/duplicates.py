@@ -35,7 +35,7 @@ def duplicates(
     from docsigma.search.duplicates import every_word, find_duplicates
 
     check_table(out, model, docs, force=force)
-    smm = _common.load_model(model)
+    smm = _common.load_model(model, language=reader.language)
     source = reader.count(docs, smm)
     if source.texts is None:
         counts = source.counts[:]

@@ -61,7 +61,7 @@ def embed(
         return
     out = part.file(out)
     check_table(out, model, docs, calibration or docs, force=force)
-    smm = _common.load_model(model, device)
+    smm = _common.load_model(model, device, reader.language)
     source = reader.count(docs, smm, part.rows)
     p_values = _p_values(smm, reader, calibration, source)
     n_tokens, tokens = source.n_tokens, source.counts.n_tokens

@@ -64,7 +64,7 @@ def evaluate(
         raise InputError(f"--coverage must be between 0 and 1, got {coverage:g}")
     if plots is not None:
         _check_plots(plots, force)
-    classifier = CountsClassifier.load(clf)
+    classifier = _common.in_language(CountsClassifier.load(clf), reader.language)
     known = KnownDocuments(classifier, reader, docs)
     labels, classes = known.labels, classifier.classes_
     log_proba = known.predict_log_proba()

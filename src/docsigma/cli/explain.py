@@ -31,7 +31,7 @@ def explain(
 
     _common.check_positive("--documents", documents)
     _common.check_positive("--words", words)
-    topics = TopicClassifier.load(clf)
+    topics = _common.in_language(TopicClassifier.load(clf), reader.language)
     source = reader.count(docs, topics.classifier_.model_, lambda _: slice(documents))
     if source.texts is None:
         raise InputError(f"{docs} has counts, and only texts can be explained")

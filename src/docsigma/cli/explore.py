@@ -58,7 +58,7 @@ def explore(
     _common.check_positive("--topics", topics)
     if labels is not None and not labels.exists():
         _common.check_writable(labels, model, docs)
-    engine = load_engine(model, classifier, index, device)
+    engine = load_engine(model, classifier, index, device, reader.language)
     from docsigma.service.app import make_app
     from docsigma.service.explore import add_explorer
     from docsigma.service.guard import ServiceSettings

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
     from docsigma.counts import DiskCounts, Vocabulary
-    from docsigma.text import DocumentEmbedder
+    from docsigma.text import DocumentEmbedder, ParallelEmbedder
 
 
 @contextlib.contextmanager
@@ -97,7 +97,7 @@ class ModelOptions:
     device: _common.Device = None
 
 
-@_common.with_options("split", split=_common.Split.train)
+@_common.with_options("split", "language", split=_common.Split.train)
 def fit(
     corpus: Annotated[
         str,
@@ -115,6 +115,15 @@ def fit(
             "none",
         ),
     ] = None,
+    text_columns: Annotated[
+        str | None,
+        option(
+            "Columns of several languages, or other views of a document, such as "
+            "`en:english,zh:chinese:jieba`: name, column and, if it needs one, "
+            "tokenizer.",
+            "one language",
+        ),
+    ] = None,
     reader: _common.DocumentOptions,
     checkpoint_every: Annotated[
         int | None, option("Passes between two checkpoints.", "1; 50 for paper")
@@ -127,6 +136,10 @@ def fit(
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Learn a model from a corpus and write it to a folder.
+
+    With --text-columns, a row is one document in several languages, of which some may
+    be blank: texts in any of them can then be compared. Other commands then want
+    --language.
 
     Counts that `count` wrote stay on disk; the model has their words, whatever the
     settings of the vocabulary.
@@ -160,8 +173,13 @@ def fit(
     bar = not (quiet or as_json) and sys.stderr.isatty() and ranks.rank == 0
     model: Any = BayesianSMM(**{**settings.model, "verbose": bar})
     model._validate_params()
-    embedder = DocumentEmbedder(model=model, **settings.counting)
-    words, counts = _count(corpus, reader, embedder)
+    embedder: Any = DocumentEmbedder(model=model, **settings.counting)
+    words: Any
+    if text_columns is None:
+        words, counts = _count(corpus, reader, embedder)
+    else:
+        embedder, table = _parallel(text_columns, corpus, reader, embedder)
+        counts, words = embedder.learn_words(table)
     n_tokens = float(as_counts(counts).n_tokens.sum())
 
     started = time.perf_counter()
@@ -198,6 +216,7 @@ def fit(
         "n_documents": int(counts.shape[0]),
         "n_tokens": int(n_tokens),
         "n_features": int(counts.shape[1]),
+        **({} if text_columns is None else {"languages": embedder.languages_}),
         "n_components": int(model.n_components),
         "n_iter": int(model.n_iter_),
         "converged": bool(model.converged_),
@@ -211,6 +230,7 @@ def fit(
     rows = {
         "documents": report["n_documents"],
         "tokens": report["n_tokens"],
+        "languages": ", ".join(report["languages"]) if text_columns else None,
         "words in the vocabulary": report["n_features"],
         "size of an embedding": str(model.n_components),
         "passes": f"{model.n_iter_} ({ended})",
@@ -220,6 +240,38 @@ def fit(
         "time": f"{report['seconds']:.0f} s",
     }
     _common.print_report(report, as_json, f"{corpus} -> {out}", rows)
+
+
+def _parallel(
+    given: str,
+    corpus: str,
+    reader: _common.DocumentOptions,
+    embedder: DocumentEmbedder,
+) -> tuple[ParallelEmbedder, dict[str, list[str]]]:
+    """Return an embedder of several languages, and their texts."""
+    from docsigma.corpora.files import read_columns
+    from docsigma.text import ParallelEmbedder
+
+    columns: dict[str, str] = {}
+    settings: dict[str, dict[str, str]] = {}
+    for one in given.split(","):
+        name, *rest = one.strip().split(":")
+        if len(rest) not in (1, 2) or not all([name, *rest]) or name in columns:
+            raise InputError(
+                "--text-columns must be like en:english,de:german, each name once, got "
+                f"{given!r:.80}"
+            )
+        columns[name] = rest[0]
+        if rest[1:]:
+            settings[name] = {"tokenizer": rest[1]}
+    found = read_columns(
+        corpus,
+        list(columns.values()),
+        delimiter=reader.delimiter,
+        encoding=reader.encoding,
+    )
+    table = {name: found[column] for name, column in columns.items()}
+    return ParallelEmbedder(embedder, settings=settings or None), table
 
 
 def _count(

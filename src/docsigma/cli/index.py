@@ -31,12 +31,14 @@ def index(
         ),
     ] = None,
     metric: Annotated[
-        str,
+        str | None,
         option(
             "What ranks: joint (shared words, and one topic or two), words, "
-            "same_topic, cosine, wasserstein2 or kl."
+            "same_topic, same_text (one document in two languages, or two documents), "
+            "cosine, wasserstein2 or kl.",
+            "joint; same_text for a model of several languages",
         ),
-    ] = "joint",
+    ] = None,
     calibration: Annotated[
         str | None,
         option(
@@ -62,7 +64,7 @@ def index(
     )
     if calibration is not None and classifier is None:
         raise InputError("--calibration is for probabilities, which need --classifier")
-    built = empty_index(model, classifier, metric)
+    built = empty_index(model, classifier, metric, reader.language)
     source = reader.count(docs, built.model)
     _add(built, source, excerpt)
     if source.texts is not None:
@@ -74,7 +76,7 @@ def index(
         found.calibrate(built.embed(source.counts), labels)
         if found.calibration is None:
             raise InputError(f"{calibration} has too few labels to learn from")
-    elif classifier is not None and metric in ("joint", "same_topic"):
+    elif classifier is not None and found.metric in ("joint", "same_topic"):
         found.calibrate()
     built.save(out, overwrite=force)
     report = {
@@ -82,7 +84,9 @@ def index(
         "n_documents": len(found),
         "metric": found.metric,
         "approximate": found._neighbours is not None,
-        "probabilities": found.calibration is not None or found._has_classes,
+        "probabilities": found.calibration is not None
+        or found._has_classes
+        or found.metric == "same_text",
     }
     shown: dict[str, Any] = {
         "documents": len(found),
@@ -111,7 +115,12 @@ def add(
     """
     from docsigma.search import DocumentIndex
 
-    found = DocumentIndex.load(index)
+    found = _common.in_language(DocumentIndex.load(index), reader.language)
+    if found._language is not None:
+        raise InputError(
+            f"the documents of {index} are in {found._language}, not in "
+            f"{reader.language}"
+        )
     before, source = len(found), reader.count(docs, found.model)
     known = set(found.index.ids)
     if again := [name for name in source.ids(slice(None)) if name in known]:
@@ -150,14 +159,21 @@ def _add(index: DocumentIndex, source: CountedSource, excerpt: int) -> None:
         )
 
 
-def empty_index(model: Path, classifier: Path | None, metric: str) -> DocumentIndex:
+def empty_index(
+    model: Path,
+    classifier: Path | None,
+    metric: str | None,
+    language: str | None = None,
+) -> DocumentIndex:
     """Return an index without documents; refuse a classifier of another model."""
     from docsigma.classifiers.counts_classifier import CountsClassifier
     from docsigma.search import DocumentIndex
 
-    smm = _common.load_model(model)
+    smm = _common.load_model(model, language=language)
+    if metric is None:
+        metric = "joint" if language is None else "same_text"
     if classifier is None:
         return DocumentIndex(smm, metric=metric)
-    found = CountsClassifier.load(classifier)
+    found = _common.in_language(CountsClassifier.load(classifier), language)
     _common.check_same_model(f"the classifier {classifier}", found.model_, smm, model)
     return DocumentIndex(found, metric=metric)

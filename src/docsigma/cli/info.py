@@ -107,6 +107,9 @@ def _describe_model(model: Path, as_json: bool) -> None:
         about["classes"] = classes
     else:
         smm = restore_model(stored, model)
+    views = getattr(smm, "views_", None)
+    if views is not None:
+        about["languages"] = dict(views)
     last = smm.history_[-1]
     parameters = smm.get_params(deep=False)
     parameters = {k: _plain(v) for k, v in parameters.items() if k != "verbose"}
@@ -114,7 +117,8 @@ def _describe_model(model: Path, as_json: bool) -> None:
         "kind": type(smm).__name__,
         "n_components": int(smm.n_components),
         "n_features": int(smm.n_features_in_),
-        "has_vocabulary": smm.vocabulary_ is not None,
+        "has_vocabulary": smm.vocabulary_ is not None
+        or bool(getattr(smm, "vocabularies_", None)),
         "n_iter": int(smm.n_iter_),
         "converged": bool(smm.converged_),
         "bound": last["bound"],
@@ -141,7 +145,9 @@ def _describe_model(model: Path, as_json: bool) -> None:
         "loadings that are zero": f"{100 * report['sparsity']:.1f} %",
     }
     rows |= {name: str(value) for name, value in parameters.items()}
-    if about:
+    if views is not None:
+        rows["languages"] = ", ".join(views)
+    if "classifier" in about:
         rows["classifier on its embeddings"] = about["classifier"]
         rows["classes"] = f"{about['n_classes']}: {', '.join(about['classes'][:5])}"
         rows["classes"] += ", ..." if about["n_classes"] > 5 else ""

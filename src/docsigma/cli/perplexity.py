@@ -35,7 +35,7 @@ def perplexity(
     """
     from docsigma.models._gaussian_model import GaussianModel
 
-    smm = _common.load_model(model, device)
+    smm = _common.load_model(model, device, reader.language)
     if smm.gives_points or not isinstance(smm, GaussianModel):
         raise InputError(
             f"{model} holds a model of the kind {type(smm).__name__}, which gives "

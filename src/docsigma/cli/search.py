@@ -19,6 +19,7 @@ SCORES = {
     "joint": "score",
     "words": "BM25",
     "same_topic": "log ratio",
+    "same_text": "log ratio",
     "cosine": "cosine",
     "wasserstein2": "distance",
     "kl": "divergence",
@@ -46,6 +47,9 @@ def search(
     exact: Annotated[
         bool, typer.Option("--exact", help="Compare every document.")
     ] = False,
+    language: Annotated[
+        str | None, option("Language of the query.", "that of the documents")
+    ] = None,
     as_json: _common.JsonFlag = False,
 ) -> None:
     """Print the documents most like a text, and the words that matched.
@@ -57,7 +61,7 @@ def search(
     from docsigma.search import DocumentIndex
 
     _common.check_positive("--n", n)
-    found = DocumentIndex.load(index)
+    found = _common.in_language(DocumentIndex.load(index), language)
     texts = [_text(query)]
     counts = found.count(texts)
     filters: Any = {"labels": label, "max_total_variance": max_variance}
@@ -118,11 +122,13 @@ def _text(query: str) -> str:
 
 def _show(found: DocumentIndex, matches: list[Match], title: str) -> None:
     what = SCORES[found.index.metric]
-    known = [] if matches[0].probability is None else [">same topic"]
+    same = "same text" if found.index.metric == "same_text" else "same topic"
+    known = [] if matches[0].probability is None else [f">{same}"]
     labelled = any(match.label is not None for match in matches)
     label = ["label"] if labelled else []
+    shared = ["words"] if found._language is None else []
     table = _common.table(
-        title, f">{what}", *known, "document", *label, "words", "begins with"
+        title, f">{what}", *known, "document", *label, *shared, "begins with"
     )
     for match in matches:
         numbers = [f"{match.score:.2f}"]
@@ -131,5 +137,5 @@ def _show(found: DocumentIndex, matches: list[Match], title: str) -> None:
         label = [match.label or ""] if labelled else []
         words = " ".join(word for word, _ in match.words)
         begins = _common.beginning(match.excerpt or "")
-        table.add_row(*numbers, match.id, *label, words, begins)
+        table.add_row(*numbers, match.id, *label, *([words] if shared else []), begins)
     _common.show(table)

@@ -39,6 +39,9 @@ def serve(
     port: Annotated[int, option("Port to listen on.")] = 8000,
     max_documents: Annotated[int, option("Most documents per request.")] = 512,
     timeout: Annotated[float, option("Seconds that a request may take.")] = 30.0,
+    language: Annotated[
+        str | None, option("Language of the requests.", "the model has only one")
+    ] = None,
     device: _common.Device = None,
 ) -> None:
     """Serve a model over HTTP: /embed, /classify, /search, /topics.
@@ -54,7 +57,7 @@ def serve(
     _common.check_positive("--max-documents", max_documents)
     if not 0 < timeout < float("inf"):
         raise InputError(f"--timeout must be above 0, got {timeout:g}")
-    engine = load_engine(model, classifier, index, device)
+    engine = load_engine(model, classifier, index, device, language)
     from docsigma.service.app import make_app
     from docsigma.service.guard import ServiceSettings
 
@@ -101,7 +104,11 @@ def _is_loopback(host: str) -> bool:
 
 
 def load_engine(
-    model: Path, classifier: Path | None, index: Path | None, device: str | None = None
+    model: Path,
+    classifier: Path | None,
+    index: Path | None,
+    device: str | None = None,
+    language: str | None = None,
 ) -> Engine:
     """Load what is served; refuse a classifier or an index of another model.
 
@@ -121,16 +128,16 @@ def load_engine(
 
     clf = found = None
     if read_model(model).kind == FOLDER_KIND:
-        clf = CountsClassifier.load(model)
+        clf = _common.in_language(CountsClassifier.load(model), language)
         smm = clf.model_ if device is None else clf.model_.set_params(device=device)
     else:
-        smm = _common.load_model(model, device)
+        smm = _common.load_model(model, device, language)
     if classifier is not None:
-        clf = CountsClassifier.load(classifier)
+        clf = _common.in_language(CountsClassifier.load(classifier), language)
         what = f"the classifier {classifier}"
         _common.check_same_model(what, clf.model_, smm, model)
     if index is not None:
-        found = DocumentIndex.load(index)
+        found = _common.in_language(DocumentIndex.load(index), language)
         _common.check_same_model(f"the index {index}", found.model, smm, model)
     return Engine(smm, clf, found)
 

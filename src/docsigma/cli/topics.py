@@ -38,7 +38,7 @@ def topics(
 
     _common.check_positive("--words", words)
     _common.check_positive("--clusters", clusters)
-    smm = _common.load_model(model)
+    smm = _common.load_model(model, language=reader.language)
     if docs is None:
         dimensions = describe_dimensions(smm, words)
         if as_json:

@@ -50,7 +50,7 @@ def triage(
         raise InputError(f"--level must be between 0 and 1, got {level:g}")
     if out is not None:
         check_table(out, clf, docs, force=force)
-    topics = TopicClassifier.load(clf)
+    topics = _common.in_language(TopicClassifier.load(clf), reader.language)
     source = reader.count(docs, topics.classifier_.model_)
     if source.texts is None:
         raise InputError(f"{docs} has counts, and triage shows texts")

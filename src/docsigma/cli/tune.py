@@ -16,7 +16,7 @@ from docsigma.cli._common import option
 from docsigma.exceptions import InputError
 
 
-@_common.with_options("split", "vocabulary")
+@_common.with_options("split", "vocabulary", "language")
 def tune(
     corpus: Annotated[str, typer.Argument(help="Corpus: a name, or a file or folder.")],
     out: Annotated[Path, option("JSON file to write.")],

@@ -178,7 +178,8 @@ def compare_batches(
     topics.sort(key=lambda topic: -abs(topic.change.value))
     if counts is None:
         scores = _distances(model, old, new, n_topics, random)
-    return Drift(topics, words, *_unexplained(*scores, random))
+    before, after = scores
+    return Drift(topics, words, *_unexplained(before, after, random))
 
 
 def _compare(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Iterable, Sequence
@@ -100,6 +101,8 @@ class DocumentIndex:
         self.index = index
         self._excerpts: dict[str, str] = {}
         self._typical: TypicalMatches | None = None
+        # The language of the documents, if that of queries is another.
+        self._language: str | None = None
 
     def __len__(self) -> int:
         return len(self.index)
@@ -117,6 +120,30 @@ class DocumentIndex:
     def embed(self, counts: Any) -> GaussianPosterior:
         """Return the Gaussians of documents."""
         return self.model.posterior(counts)
+
+    def in_language(self, name: str) -> Self:
+        """Return the same documents, to be searched by texts in another language.
+
+        The model must be that of one language of a
+        :class:`~docsigma.ParallelEmbedder`; words of another language are shared by no
+        document, so the index must rank by the embeddings alone.
+        """
+        whole, own = getattr(self.model, "whole_", None) or (None, None)
+        if whole is None:
+            raise InputError("the model of the index has one language, without a name")
+        if name != own and self.index._has_words:
+            raise InputError(
+                f"the index ranks by words of {own!r} (`metric`={self.index.metric!r}),"
+                f' which texts in {name!r} do not share: use "same_text"'
+            )
+        other = copy.copy(self)
+        other._typical = self._typical if name == own else None
+        other._language = None if name == own else own
+        if isinstance(self.embedder, CountsClassifier):
+            other.embedder = self.embedder.in_language(name)
+        else:
+            other.embedder = whole.view(name)
+        return other
 
     def add(
         self,
@@ -188,8 +215,9 @@ class DocumentIndex:
         With the `texts` themselves, a classifier sees their pairs of words too.
         """
         classes = self._classes(counts, posterior, texts)
+        shared = counts if self._language is None else None
         found = self.index.search(
-            posterior, n, counts=counts, classes=classes, **filters
+            posterior, n, counts=shared, classes=classes, **filters
         )
         known = posterior.require_tokens() > 0
         matches: list[list[Match]] = [[] for _ in found]
@@ -263,6 +291,8 @@ class DocumentIndex:
 
     def _words(self, query: Any, rows: Any) -> list[list[tuple[str, float]]]:
         """Return the words that the query shares with each document."""
+        if self._language is not None:
+            return [[] for _ in rows]
         names = known_words(self.model).words
         amounts = self.index.shared_words(query, rows)
         totals = np.maximum(amounts.sum(axis=1, keepdims=True), 1e-12)
@@ -283,8 +313,11 @@ class DocumentIndex:
         with new_generation(folder, config, overwrite) as files:
             write_index(self.index, files, config)
             (files / EXCERPTS).write_text(json.dumps(self._excerpts), "utf-8")
-            self.embedder.save(files / "model")
             classified = isinstance(self.embedder, CountsClassifier)
+            whole, language = getattr(self.embedder, "whole_", None) or (None, None)
+            (whole or self.embedder).save(files / "model")
+            if language is not None:
+                config["language"] = language
             config["embedder"] = "classifier" if classified else "model"
             if self._typical is not None:
                 config["typical"] = self._typical.as_json()
@@ -298,6 +331,8 @@ class DocumentIndex:
         if kind not in loaders:
             raise InputError(f"the index in {folder} has no model to embed texts")
         embedder = loaders[kind](files / "model")
+        if "language" in config:
+            embedder = embedder.view(config["language"])
         found = cls(embedder, read_index(GaussianIndex, files, config))
         if "typical" in config:
             found._typical = TypicalMatches.of_json(config["typical"])

@@ -19,7 +19,13 @@ from docsigma.posterior import GaussianPosterior
 from docsigma.search._classes import KnownClasses
 from docsigma.search._files import read_index, write_index
 from docsigma.search._generations import current_generation, new_generation
-from docsigma.search._measures import METRICS, Measure, SameTopic, measure_of
+from docsigma.search._measures import (
+    METRICS,
+    Measure,
+    SameText,
+    SameTopic,
+    measure_of,
+)
 from docsigma.search._neighbours import Neighbours
 from docsigma.search._queries import Query, SearchResult, check_alike
 from docsigma.search._words import SharedWords, word_counts
@@ -44,8 +50,9 @@ class GaussianIndex:
     metric : str, default="joint"
         What ranks documents: ``"joint"``, the sum of the next two, or the second alone
         where documents have no counts; ``"words"``, BM25 of the words they share with
-        the query; ``"same_topic"``, the log ratio of one topic to two; ``"cosine"`` of
-        the means; ``"wasserstein2"`` distance; ``"kl"``, KL(document || query).
+        the query; ``"same_topic"``, the log ratio of one topic to two; ``"same_text"``,
+        that of one document in two languages to two documents; ``"cosine"`` of the
+        means; ``"wasserstein2"`` distance; ``"kl"``, KL(document || query).
     approximate : bool, default=None
         Whether usearch finds candidates, and only those are ranked exactly; None means
         if there are more than 10 000 documents and usearch is installed. The best
@@ -390,6 +397,8 @@ class GaussianIndex:
         ratios, probabilities = -cost, None
         if self.calibration is not None:
             probabilities = self.calibration.predict(ratios)
+        if isinstance(self._measure, SameText) and len(rows):
+            probabilities = self._measure.probabilities(ratios, len(self))
         if one.scores is not None:
             cost -= one.scores[rows]
         order: list[NDArray[Any]] = [cost]

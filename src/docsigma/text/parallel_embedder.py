@@ -98,6 +98,11 @@ class ParallelEmbedder(HasDefaults, TransformerMixin, BaseEstimator):
         -------
         self
         """
+        counts, words = self.learn_words(X)
+        return self.fit_counts(counts, vocabulary=words, **options)
+
+    def learn_words(self, X: Any) -> tuple[sp.csr_matrix, dict[str, Vocabulary]]:
+        """Choose the words of each language and count them, one after the other."""
         table = as_table(X)
         for name in self.settings or {}:
             if name not in table:
@@ -106,16 +111,27 @@ class ParallelEmbedder(HasDefaults, TransformerMixin, BaseEstimator):
                     f"{', '.join(table)}"
                 )
         words: dict[str, Vocabulary] = {}
-        counts = []
+        counts: list[Any] = []
         for name, texts in table.items():
             settings = (self.settings or {}).get(name, {})
             words[name], own = self._learn_words(name, texts, settings)
             counts.append(own)
+        joined: sp.csr_matrix = sp.hstack(counts, format="csr")
+        return joined, words
+
+    def fit_counts(
+        self,
+        counts: sp.csr_matrix,
+        *,
+        vocabulary: Mapping[str, Vocabulary],
+        **options: Any,
+    ) -> Self:
+        """Fit the model to what :meth:`learn_words` returned."""
         template = self._template()
         model: Any = template._unfitted_model()
-        sizes = {name: len(own) for name, own in words.items()}
-        model.fit(sp.hstack(counts, format="csr"), views=sizes, **options)
-        model.set_vocabularies(words)
+        sizes = {name: len(own) for name, own in vocabulary.items()}
+        model.fit(counts, views=sizes, **options)
+        model.set_vocabularies(vocabulary)
         model.trained_on_ = model.trained_on_ | {
             "embedder": template._saved_parameters()
         }

@@ -107,6 +107,14 @@ def fit(
     *,
     flags: ModelOptions,
     words_to_keep: _common.CountingOptions,
+    covariates: Annotated[
+        str | None,
+        option(
+            'Columns that topics depend on, such as "party + spline(year)"; '
+            "`docsigma effects` shows how.",
+            "none",
+        ),
+    ] = None,
     config: Annotated[
         Path | None,
         option(
@@ -161,6 +169,7 @@ def fit(
     model: Any = BayesianSMM(**{**settings.model, "verbose": bar})
     model._validate_params()
     embedder = DocumentEmbedder(model=model, **settings.counting)
+    table = None if covariates is None else _table(corpus, reader, covariates)
     words, counts = _count(corpus, reader, embedder)
     n_tokens = float(as_counts(counts).n_tokens.sum())
 
@@ -169,6 +178,8 @@ def fit(
         embedder.fit_counts(
             counts,
             vocabulary=words,
+            covariates=table,
+            formula=covariates,
             callback=lambda _: asked.is_set(),
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
@@ -220,6 +231,23 @@ def fit(
         "time": f"{report['seconds']:.0f} s",
     }
     _common.print_report(report, as_json, f"{corpus} -> {out}", rows)
+
+
+def _table(
+    corpus: str, reader: _common.DocumentOptions, formula: str
+) -> dict[str, list[Any]]:
+    """Return the columns that a formula names, one cell per document."""
+    from docsigma.corpora.files import read_columns
+    from docsigma.design import formula_columns
+
+    names = formula_columns(formula)
+    if _common.is_corpus(corpus) or reader.open_counts(corpus) is not None:
+        raise InputError(
+            f"--covariates are columns of a table, and {corpus} is not a table of texts"
+        )
+    return read_columns(
+        corpus, names, delimiter=reader.delimiter, encoding=reader.encoding
+    )
 
 
 def _count(

@@ -265,6 +265,58 @@ def _blocks(
         )
 
 
+def read_columns(
+    path: str | os.PathLike[str],
+    names: Sequence[str],
+    *,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+) -> dict[str, list[Any]]:
+    r"""Return some columns of a table, a cell per document of `read_documents`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "weather.csv"
+    >>> _ = file.write_text("text,year\nsun,1790\nrain,\n")
+    >>> read_columns(file, ["year"])
+    {'year': ['1790', '']}
+    """
+    file = Path(path)
+    suffix = _suffix(file)
+    if _is_folder(file) or suffix not in (*TABLES, ".jsonl", ".parquet"):
+        raise InputError(
+            f"covariates are columns of a table ({', '.join(TABLES)}, .jsonl or "
+            f".parquet), but {file} has none"
+        )
+    existing_file(file)
+    wanted = dict.fromkeys(names, "--covariates")
+    unit = "row" if suffix == ".parquet" else "line"
+    if suffix == ".jsonl":
+        rows = json_rows(file, encoding)
+    elif suffix == ".parquet":
+        rows = parquet_rows(file, wanted=wanted)
+    else:
+        mark = _check_delimiter(delimiter, file, suffix)
+        rows = table_rows(file, delimiter=mark, wanted=wanted, encoding=encoding)
+    found: dict[str, list[Any]] = {name: [] for name in names}
+    known: set[str] = set()
+    for number, _, row in rows:
+        known |= row.keys()
+        for name, column in found.items():
+            cell = row.get(name)
+            if isinstance(cell, list | dict | tuple):
+                kind = type(cell).__name__
+                raise InputError(
+                    f"{file}, {unit} {number}: column `{name}` must be one value, got "
+                    f"{kind}"
+                )
+            column.append(cell)
+    # A line of JSON may lack a column, but not all of them.
+    check_columns(str(file), sorted(known), wanted)
+    return found
+
+
 def column_names(path: str | os.PathLike[str], **options: Any) -> list[str]:
     """Return the columns of the first row of a table, none for another kind of file.
 

@@ -22,11 +22,13 @@ from docsigma.classifiers.guarantees import Guarantees, with_cut_copies
 from docsigma.counts import Vocabulary
 from docsigma.counts._analysis import TOKEN_PATTERN
 from docsigma.counts.texts import as_texts
+from docsigma.design import Design
 from docsigma.exceptions import InputError
 from docsigma.groups.gaussians import Groups
 from docsigma.metrics.variances import LENGTHS
 from docsigma.models import BayesianSMM, load_model
 from docsigma.models.components import known_words
+from docsigma.models.effects import design_of
 from docsigma.text.familiarity import familiarity_of
 
 if TYPE_CHECKING:
@@ -166,7 +168,14 @@ class DocumentEmbedder(
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Iterable[object], y: object = None) -> Self:  # noqa: ARG002
+    def fit(
+        self,
+        X: Iterable[object],
+        y: object = None,  # noqa: ARG002
+        *,
+        covariates: Any = None,
+        formula: str | None = None,
+    ) -> Self:
         """Choose the words, and fit the model to their counts.
 
         Parameters
@@ -175,13 +184,23 @@ class DocumentEmbedder(
             The documents.
         y : ignored
             For scikit-learn.
+        covariates : table, default=None
+            Who wrote each document, and when: a data frame, a dictionary of columns or
+            a list of dictionaries, with one row per document. Topics may depend on it
+            (``prior="covariates"``), and :meth:`effect` tells how. A missing cell
+            counts as the average.
+        formula : str, default=None
+            The columns to use and how, such as ``"party + spline(year)"``; None means
+            all: numbers and dates as lines, the rest as categories.
 
         Returns
         -------
         self
         """
         vocabulary, counts = self.learn_words(X)
-        return self.fit_counts(counts, vocabulary=vocabulary)
+        return self.fit_counts(
+            counts, vocabulary=vocabulary, covariates=covariates, formula=formula
+        )
 
     def learn_words(self, X: Iterable[object]) -> tuple[Vocabulary, sp.csr_matrix]:
         """Choose the words of texts and count them: the first half of :meth:`fit`."""
@@ -195,6 +214,8 @@ class DocumentEmbedder(
         counts: sp.csr_matrix | Counts,
         *,
         vocabulary: Vocabulary | None = None,
+        covariates: Any = None,
+        formula: str | None = None,
         **options: Any,
     ) -> Self:
         """Fit the model to documents that are already counted, such as those on disk.
@@ -205,6 +226,8 @@ class DocumentEmbedder(
             Word counts.
         vocabulary : Vocabulary, default=None
             The words of the columns. Without it the embedder cannot embed texts.
+        covariates, formula
+            As for :meth:`fit`.
         **options
             Arguments of the model's `fit`, such as ``callback``.
 
@@ -217,12 +240,26 @@ class DocumentEmbedder(
                 f"`counts` has {counts.shape[1]} columns, `vocabulary` has "
                 f"{len(vocabulary)} words"
             )
-        model = self._unfitted_model()
+        model, more = self._unfitted_model(), {}
+        if covariates is not None:
+            design, options["covariates"] = Design.learn(covariates, formula)
+            more["design"] = design.to_dict()
+            if getattr(model, "prior", None) == "isotropic":
+                model.set_params(prior="covariates")
+        elif formula is not None:
+            raise InputError("`formula` needs a table of `covariates`")
         self.model_ = model.fit(counts, **options)
         if vocabulary is not None:
             model.set_vocabulary(vocabulary)
-        model.trained_on_ = model.trained_on_ | {"embedder": self._saved_parameters()}
+        more["embedder"] = self._saved_parameters()
+        model.trained_on_ = model.trained_on_ | more
         return self
+
+    @property
+    def design_(self) -> Design:
+        """How the columns of a table are covariates of the model."""
+        check_is_fitted(self)
+        return design_of(self.model_)
 
     def _unfitted_model(self) -> CountModel:
         """Return a copy of the model with the parameters that the embedder gives it."""
@@ -251,13 +288,21 @@ class DocumentEmbedder(
             values["random_state"] = None  # no RandomState is saved
         return {**values, "verbose": None, "model": self.model is not None}
 
-    def posterior(self, X: Iterable[object]) -> GaussianPosterior:
+    def posterior(
+        self, X: Iterable[object], covariates: Any = None
+    ) -> GaussianPosterior:
         """Return the Gaussian of each document.
 
-        A document with no known word gets the prior.
+        A document with no known word gets the prior. With a table of `covariates`, if
+        the embedder was fitted with one, it is that of documents like it.
         """
         counts = self._counts(X)  # before `model_`: checks that there is one
-        return self.model_.posterior(counts)
+        if covariates is None:
+            return self.model_.posterior(counts)
+        matrix = self.design_.matrix(covariates)
+        model: Any = self.model_
+        found: GaussianPosterior = model.posterior(counts, covariates=matrix)
+        return found
 
     def transform(self, X: Iterable[object]) -> NDArray[Any]:
         """Return the means of the documents, or means and variances (see `output`)."""

@@ -4,12 +4,12 @@ r"""What covariates are worth: the State of the Union with year and party.
     python benchmarks/covariates.py peers --folds 3
 
 ``prediction``: whole speeches are held out, in ten folds, so that each is tested once.
-From the first ten known words of a passage, with and without year and party, the rest is
-predicted word by word; figures are nats per word, and differences have the speech as
-their unit. ``peers``: the same for tomotopy's LDA and DMR, with party and decade, on the
-first folds. ``time``: fits with and without ten covariates, in turn. ``facts``: the facts
-of ``covariates_facts.json``, which were written before any fit. ``coverage``: contrasts
-of T A in corpora drawn from a known model, with T learned.
+From the first ten known words of a passage, with and without year and party, the rest
+is predicted word by word; figures are nats per word, and differences have the speech
+as their unit. ``peers``: the same for tomotopy's LDA and DMR, with party and decade,
+on the first folds. ``time``: fits with and without ten covariates, in turn. ``facts``:
+the facts of ``covariates_facts.json``, which were written before any fit.
+``coverage``: contrasts of T A in corpora drawn from a known model, with T learned.
 """
 
 from __future__ import annotations
@@ -286,9 +286,7 @@ def coverage(n_corpora: int = 60) -> dict[str, Any]:
             )
             some.append(np.abs(estimate - truth) < 1.6449 * error)
         if seed % 10 == 9:
-            shown = {
-                name: round(float(np.mean(some)), 3) for name, some in inside.items()
-            }
+            shown = {name: float(np.mean(some)) for name, some in inside.items()}
             print("coverage", seed + 1, shown, flush=True)
     return {name: round(float(np.mean(some)), 4) for name, some in inside.items()} | {
         "n_corpora": n_corpora,

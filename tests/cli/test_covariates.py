@@ -88,3 +88,59 @@ def test_files_without_columns_are_refused(tmp_path, capsys):
     code, _, err = run(capsys, "fit", "synthetic", *arguments)
     assert code == 2
     assert "synthetic is not a table of texts" in err
+
+
+def test_effects_prints_what_covariates_change(model, tmp_path, capsys):
+    shown = succeed(capsys, "effects", model)
+    assert "party, against the average document" in shown
+    assert "year, against the average document" in shown
+    plot = tmp_path / "year.png"
+    arguments = ("--column", "year", "--words", "rocket,plough", "--plot", plot)
+    succeed(capsys, "effects", model, *arguments)
+    assert plot.stat().st_size > 5000
+    code, _, err = run(capsys, "effects", model, *arguments)
+    assert code == 2
+    assert "--force" in err
+    ends = ("--values", "1990", "--reference", "1910", "--words", "rocket,plough")
+    report = succeed(capsys, "effects", model, "--column", "year", *ends, "--json")
+    rocket, plough = json.loads(report)["effects"]
+    assert rocket["low"] > 0
+    assert plough["high"] < 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--column", "writer"), "no covariate 'writer': it has party, year"),
+        (("--words", "zebra"), "'zebra' is not among"),
+        (("--plot", "year.png"), "--plot needs a --column"),
+        (("--level", "7"), "`level` must be between 0 and 1"),
+    ],
+)
+def test_effects_refuses_bad_input(model, arguments, sentence, capsys):
+    code, _, err = run(capsys, "effects", model, *arguments)
+    assert code == 2
+    assert sentence in " ".join(err.split())
+
+
+def test_topics_over_time(model, speeches, tmp_path, capsys):
+    plot = tmp_path / "topics.png"
+    arguments = ("--clusters", "2", "--time-column", "year")
+    report = succeed(
+        capsys, "topics", model, speeches, *arguments, "--plot", plot, "--json"
+    )
+    shares = json.loads(report)["shares"]
+    new = next(r["topic"] for r in shares if set(r["topic"].split(", ")) & set(NEW))
+    first, *_, last = [row["share"] for row in shares if row["topic"] == new]
+    assert first < 0.3
+    assert last > 0.7
+    assert plot.stat().st_size > 5000
+    assert "period" in succeed(capsys, "topics", model, speeches, *arguments)
+    for given, sentence in (
+        (("--time-column", "party"), "`times` must be numbers or dates"),
+        (("--time-column", "nothing"), "no column `nothing`"),
+        (("--plot", tmp_path / "a.png"), "need a --time-column"),
+    ):
+        code, _, err = run(capsys, "topics", model, speeches, *given)
+        assert code == 2
+        assert sentence in " ".join(err.split())

@@ -237,17 +237,9 @@ def _table(
     corpus: str, reader: _common.DocumentOptions, formula: str
 ) -> dict[str, list[Any]]:
     """Return the columns that a formula names, one cell per document."""
-    from docsigma.corpora.files import read_columns
     from docsigma.design import formula_columns
 
-    names = formula_columns(formula)
-    if _common.is_corpus(corpus) or reader.open_counts(corpus) is not None:
-        raise InputError(
-            f"--covariates are columns of a table, and {corpus} is not a table of texts"
-        )
-    return read_columns(
-        corpus, names, delimiter=reader.delimiter, encoding=reader.encoding
-    )
+    return reader.read_columns(corpus, formula_columns(formula))
 
 
 def _count(

@@ -290,7 +290,8 @@ def read_columns(
             f".parquet), but {file} has none"
         )
     existing_file(file)
-    wanted = dict.fromkeys(names, "--covariates")
+    # Names of options, for the hint of a message, differ among callers.
+    wanted = dict.fromkeys(names, "the column")
     unit = "row" if suffix == ".parquet" else "line"
     if suffix == ".jsonl":
         rows = json_rows(file, encoding)

@@ -146,6 +146,18 @@ class DocumentOptions:
             return []
         return column_names(name, **self.columns)
 
+    def read_columns(self, name: str, columns: list[str]) -> dict[str, list[Any]]:
+        """Read columns of the table called `name`, one cell per document."""
+        from docsigma.corpora.files import read_columns
+
+        if is_corpus(name) or self.open_counts(name) is not None:
+            raise InputError(
+                f"{name} is not a table of texts, so it has no column `{columns[0]}`"
+            )
+        return read_columns(
+            name, columns, delimiter=self.delimiter, encoding=self.encoding
+        )
+
     def open_counts(self, name: str) -> DiskCounts | None:
         """Open the folder `name` that `count` wrote; None if it is something else."""
         from docsigma.counts import DiskCounts, is_counts_folder

@@ -17,6 +17,7 @@ from docsigma.cli.demo import demo
 from docsigma.cli.doctor import doctor
 from docsigma.cli.drift import drift
 from docsigma.cli.duplicates import duplicates
+from docsigma.cli.effects import effects
 from docsigma.cli.embed import embed
 from docsigma.cli.explore import explore
 from docsigma.cli.fit import fit
@@ -70,7 +71,7 @@ def _missing(name: str) -> Callable[[], None]:
 # Functions, or groups of them; other distributions add theirs by entry points.
 _WORK = (count, fit, embed, perplexity, calibration, topics, tune)
 _LOOKUP = (triage, index, add, search, duplicates, cluster, serve, explore, drift)
-_FUNCTIONS = (*_WORK, *_LOOKUP, info, corpora, demo, doctor)
+_FUNCTIONS = (*_WORK, effects, *_LOOKUP, info, corpora, demo, doctor)
 COMMANDS: dict[str, Any] = {command.__name__: command for command in _FUNCTIONS}
 COMMANDS["classifier"] = classifier
 _ANYTHING: dict[str, Any] = {"ignore_unknown_options": True, "allow_extra_args": True}

@@ -107,6 +107,14 @@ def fit(
     *,
     flags: ModelOptions,
     words_to_keep: _common.CountingOptions,
+    covariates: Annotated[
+        str | None,
+        option(
+            'Columns that topics depend on, such as "party + spline(year)"; '
+            "`docsigma effects` shows how.",
+            "none",
+        ),
+    ] = None,
     config: Annotated[
         Path | None,
         option(
@@ -174,12 +182,20 @@ def fit(
     model: Any = BayesianSMM(**{**settings.model, "verbose": bar})
     model._validate_params()
     embedder: Any = DocumentEmbedder(model=model, **settings.counting)
+    if covariates is not None and text_columns is not None:
+        raise InputError("--covariates are for one language: leave out --text-columns")
+    given: dict[str, Any] = {}
+    if covariates is not None:
+        given = {
+            "covariates": _table(corpus, reader, covariates),
+            "formula": covariates,
+        }
     words: Any
     if text_columns is None:
         words, counts = _count(corpus, reader, embedder)
     else:
-        embedder, table = _parallel(text_columns, corpus, reader, embedder)
-        counts, words = embedder.learn_words(table)
+        embedder, texts = _parallel(text_columns, corpus, reader, embedder)
+        counts, words = embedder.learn_words(texts)
     n_tokens = float(as_counts(counts).n_tokens.sum())
 
     started = time.perf_counter()
@@ -187,6 +203,7 @@ def fit(
         embedder.fit_counts(
             counts,
             vocabulary=words,
+            **given,
             callback=lambda _: asked.is_set(),
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
@@ -267,11 +284,21 @@ def _parallel(
     found = read_columns(
         corpus,
         list(columns.values()),
+        texts=True,
         delimiter=reader.delimiter,
         encoding=reader.encoding,
     )
     table = {name: found[column] for name, column in columns.items()}
     return ParallelEmbedder(embedder, settings=settings or None), table
+
+
+def _table(
+    corpus: str, reader: _common.DocumentOptions, formula: str
+) -> dict[str, list[Any]]:
+    """Return the columns that a formula names, one cell per document."""
+    from docsigma.design import formula_columns
+
+    return reader.read_columns(corpus, formula_columns(formula))
 
 
 def _count(

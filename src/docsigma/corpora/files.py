@@ -171,71 +171,6 @@ def iter_documents(
         yield replace(block, rows=None) if is_folder else block
 
 
-def read_columns(
-    path: str | os.PathLike[str],
-    columns: Sequence[str],
-    *,
-    delimiter: str | None = None,
-    encoding: str = "utf-8",
-) -> dict[str, list[str]]:
-    r"""Read some columns of a table, such as translations of each other.
-
-    Parameters
-    ----------
-    path : path
-        A ``.csv``, ``.tsv``, ``.jsonl`` or ``.parquet`` file.
-    columns : sequence of str
-        Their names. Blank and missing texts are empty.
-    delimiter, encoding
-        As for `iter_documents`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "weather.tsv"
-    >>> _ = file.write_text("english\tgerman\nsun\tSonne\nrain\t\n")
-    >>> read_columns(file, ["english", "german"])
-    {'english': ['sun', 'rain'], 'german': ['Sonne', '']}
-    """
-    file = Path(path)
-    suffix = "" if _is_folder(file) else _suffix(file)
-    wanted = dict.fromkeys(columns, "text_columns")
-    if suffix not in (*TABLES, ".jsonl", ".parquet"):
-        raise InputError(
-            f"columns of texts are read from .csv, .tsv, .jsonl and .parquet files, "
-            f"and {file} is none"
-        )
-    existing_file(file)
-    if suffix == ".jsonl":
-        rows = json_rows(file, encoding)
-    elif suffix == ".parquet":
-        rows = parquet_rows(file, wanted=wanted)
-    else:
-        mark = _check_delimiter(delimiter, file, suffix)
-        rows = table_rows(file, delimiter=mark, wanted=wanted, encoding=encoding)
-    found: dict[str, list[str]] = {column: [] for column in columns}
-    for number, _, row in rows:
-        for column, texts in found.items():
-            text = row.get(column)
-            if text is None or (isinstance(text, float) and math.isnan(text)):
-                text = ""
-            if not isinstance(text, str):
-                kind = type(text).__name__
-                raise InputError(
-                    f"{file}, line {number}: column `{column}` must be a string, got "
-                    f"{kind}"
-                )
-            texts.append(text)
-    for column, texts in found.items():
-        if not any(texts):
-            names = column_names(file, delimiter=delimiter, encoding=encoding)
-            raise InputError(
-                f"{file} has no text in a column {column!r}; its columns are "
-                f"{', '.join(names)}"
-            )
-    return found
-
-
 def _check_delimiter(delimiter: str | None, file: Path, suffix: str) -> str:
     """Return the delimiter of a file's columns."""
     if delimiter is None:
@@ -328,6 +263,79 @@ def _blocks(
             f"{n_missing}; set `missing_labels` if they are labels",
             stacklevel=2,
         )
+
+
+def read_columns(
+    path: str | os.PathLike[str],
+    names: Sequence[str],
+    *,
+    texts: bool = False,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+) -> dict[str, list[Any]]:
+    r"""Return some columns of a table, a cell per document of `read_documents`.
+
+    Parameters
+    ----------
+    path : path
+        A ``.csv``, ``.tsv``, ``.jsonl`` or ``.parquet`` file.
+    names : sequence of str
+        The columns.
+    texts : bool
+        Whether they are texts, such as translations of each other: blank and missing
+        ones are empty, and a column without any is refused.
+    delimiter, encoding
+        As for `iter_documents`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "weather.csv"
+    >>> _ = file.write_text("text,year\nsun,1790\nrain,\n")
+    >>> read_columns(file, ["year"])
+    {'year': ['1790', '']}
+    """
+    file = Path(path)
+    suffix = _suffix(file)
+    if _is_folder(file) or suffix not in (*TABLES, ".jsonl", ".parquet"):
+        raise InputError(
+            f"columns are read from {', '.join(TABLES)}, .jsonl and .parquet files, "
+            f"and {file} is none"
+        )
+    existing_file(file)
+    # Names of options, for the hint of a message, differ among callers.
+    wanted = dict.fromkeys(names, "the column")
+    unit = "row" if suffix == ".parquet" else "line"
+    if suffix == ".jsonl":
+        rows = json_rows(file, encoding)
+    elif suffix == ".parquet":
+        rows = parquet_rows(file, wanted=wanted)
+    else:
+        mark = _check_delimiter(delimiter, file, suffix)
+        rows = table_rows(file, delimiter=mark, wanted=wanted, encoding=encoding)
+    found: dict[str, list[Any]] = {name: [] for name in names}
+    known: set[str] = set()
+    for number, _, row in rows:
+        known |= row.keys()
+        for name, column in found.items():
+            cell = row.get(name)
+            if texts and (cell is None or cell != cell):
+                cell = ""
+            if isinstance(cell, list | dict | tuple) or not (
+                isinstance(cell, str) or not texts
+            ):
+                raise InputError(
+                    f"{file}, {unit} {number}: column `{name}` must be "
+                    f"{'a string' if texts else 'one value'}, got "
+                    f"{type(cell).__name__}"
+                )
+            column.append(cell)
+    # A line of JSON may lack a column, but not all of them.
+    check_columns(str(file), sorted(known), wanted)
+    for name, column in found.items():
+        if texts and not any(column):
+            raise InputError(f"{file} has no text in the column `{name}`")
+    return found
 
 
 def column_names(path: str | os.PathLike[str], **options: Any) -> list[str]:

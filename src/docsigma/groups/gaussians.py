@@ -124,6 +124,11 @@ class Groups:
     def __len__(self) -> int:
         return len(self.found)
 
+    @property
+    def posterior(self) -> GaussianPosterior | NDArray[Any]:
+        """The documents that are grouped."""
+        return self._posterior
+
     def likelihoods(self, posterior: GaussianPosterior | NDArray[Any]) -> Floats:
         """Return the likelihood of documents in each group, in multiples of their own.
 
@@ -143,6 +148,23 @@ class Groups:
         information = self._mixture.classes.information
         _, factors = documents_as_factors(posterior, information)
         return np.asarray(self._mixture.proba(factors).numpy())
+
+    def directions(self) -> dict[str, Floats]:
+        """Return, per group, the change of its log odds with the embedding.
+
+        Groups are Gaussians with one variance per dimension, so that the log odds of
+        one against all are linear in the embedding.
+        """
+        away = (self.centres - self.centres.mean(axis=0)) / self.variance
+        names = [group.name for group in self.found]
+        return dict(zip(names, away, strict=True))
+
+    def proba(self, posterior: GaussianPosterior | NDArray[Any]) -> Floats:
+        """Return the probability of each group of `found`, one row per document."""
+        columns = np.array([group.number for group in self.found])
+        return np.asarray(
+            self._proba(posterior) @ np.equal.outer(self._numbers, columns)
+        )
 
     def merge(self, numbers: list[int]) -> None:
         """Make several groups one, with the least of their numbers."""

@@ -22,16 +22,19 @@ from docsigma.classifiers.guarantees import Guarantees, with_cut_copies
 from docsigma.counts import Vocabulary
 from docsigma.counts._analysis import TOKEN_PATTERN
 from docsigma.counts.texts import as_texts
+from docsigma.design import Design
 from docsigma.exceptions import InputError
 from docsigma.groups.gaussians import Groups
+from docsigma.groups.over_time import shares_over_time
 from docsigma.metrics.variances import LENGTHS
 from docsigma.models import BayesianSMM, load_model
 from docsigma.models.components import known_words
+from docsigma.models.effects import Effect, design_of, effect
 from docsigma.text.familiarity import familiarity_of
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import scipy.sparse as sp
     from numpy.typing import NDArray
@@ -52,12 +55,17 @@ SHARED = ("n_components", "output", "device", "random_state", "verbose")
 
 
 class Topic(NamedTuple):
-    """A group of similar documents, as one row of a table."""
+    """A group of similar documents, as one row of a table.
+
+    With times, `shares` has a row per period: its share of the documents, and an
+    interval.
+    """
 
     topic: int
     size: int
     words: list[str]
     documents: list[str]
+    shares: list[dict[str, Any]] | None = None
 
 
 class TextEstimator(BaseEstimator):
@@ -169,7 +177,14 @@ class DocumentEmbedder(
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Iterable[object], y: object = None) -> Self:  # noqa: ARG002
+    def fit(
+        self,
+        X: Iterable[object],
+        y: object = None,  # noqa: ARG002
+        *,
+        covariates: Any = None,
+        formula: str | None = None,
+    ) -> Self:
         """Choose the words, and fit the model to their counts.
 
         Parameters
@@ -178,13 +193,23 @@ class DocumentEmbedder(
             The documents.
         y : ignored
             For scikit-learn.
+        covariates : table, default=None
+            Who wrote each document, and when: a data frame, a dictionary of columns or
+            a list of dictionaries, with one row per document. Topics may depend on it
+            (``prior="covariates"``), and :meth:`effect` tells how. A missing cell
+            counts as the average.
+        formula : str, default=None
+            The columns to use and how, such as ``"party + spline(year)"``; None means
+            all: numbers and dates as lines, the rest as categories.
 
         Returns
         -------
         self
         """
         vocabulary, counts = self.learn_words(X)
-        return self.fit_counts(counts, vocabulary=vocabulary)
+        return self.fit_counts(
+            counts, vocabulary=vocabulary, covariates=covariates, formula=formula
+        )
 
     def learn_words(self, X: Iterable[object]) -> tuple[Vocabulary, sp.csr_matrix]:
         """Choose the words of texts and count them: the first half of :meth:`fit`."""
@@ -198,6 +223,8 @@ class DocumentEmbedder(
         counts: sp.csr_matrix | Counts,
         *,
         vocabulary: Vocabulary | None = None,
+        covariates: Any = None,
+        formula: str | None = None,
         **options: Any,
     ) -> Self:
         """Fit the model to documents that are already counted, such as those on disk.
@@ -208,6 +235,8 @@ class DocumentEmbedder(
             Word counts.
         vocabulary : Vocabulary, default=None
             The words of the columns. Without it the embedder cannot embed texts.
+        covariates, formula
+            As for :meth:`fit`.
         **options
             Arguments of the model's `fit`, such as ``callback``.
 
@@ -220,12 +249,26 @@ class DocumentEmbedder(
                 f"`counts` has {counts.shape[1]} columns, `vocabulary` has "
                 f"{len(vocabulary)} words"
             )
-        model = self._unfitted_model()
+        model, more = self._unfitted_model(), {}
+        if covariates is not None:
+            design, options["covariates"] = Design.learn(covariates, formula)
+            more["design"] = design.to_dict()
+            if getattr(model, "prior", None) == "isotropic":
+                model.set_params(prior="covariates")
+        elif formula is not None:
+            raise InputError("`formula` needs a table of `covariates`")
         self.model_ = model.fit(counts, **options)
         if vocabulary is not None:
             model.set_vocabulary(vocabulary)
-        model.trained_on_ = model.trained_on_ | {"embedder": self._saved_parameters()}
+        more["embedder"] = self._saved_parameters()
+        model.trained_on_ = model.trained_on_ | more
         return self
+
+    @property
+    def design_(self) -> Design:
+        """How the columns of a table are covariates of the model."""
+        check_is_fitted(self)
+        return design_of(self.model_)
 
     def _unfitted_model(self) -> CountModel:
         """Return a copy of the model with the parameters that the embedder gives it."""
@@ -254,13 +297,21 @@ class DocumentEmbedder(
             values["random_state"] = None  # no RandomState is saved
         return {**values, "verbose": None, "model": self.model is not None}
 
-    def posterior(self, X: Iterable[object]) -> GaussianPosterior:
+    def posterior(
+        self, X: Iterable[object], covariates: Any = None
+    ) -> GaussianPosterior:
         """Return the Gaussian of each document.
 
-        A document with no known word gets the prior.
+        A document with no known word gets the prior. With a table of `covariates`, if
+        the embedder was fitted with one, it is that of documents like it.
         """
         counts = self._counts(X)  # before `model_`: checks that there is one
-        return self.model_.posterior(counts)
+        if covariates is None:
+            return self.model_.posterior(counts)
+        matrix = self.design_.matrix(covariates)
+        model: Any = self.model_
+        found: GaussianPosterior = model.posterior(counts, covariates=matrix)
+        return found
 
     def transform(self, X: Iterable[object]) -> NDArray[Any]:
         """Return the means of the documents, or means and variances (see `output`)."""
@@ -342,6 +393,63 @@ class DocumentEmbedder(
         found = known.p_values(familiarity, lengths)
         return np.where(lengths == 0, 1.0, found)
 
+    def effect(
+        self,
+        column: str,
+        *,
+        words: Sequence[str] | Mapping[str, Iterable[str]] | None = None,
+        topics: Groups | None = None,
+        directions: Mapping[str, Any] | None = None,
+        values: Sequence[Any] | None = None,
+        reference: Any = None,
+        level: float = 0.9,
+        n_words: int = 8,
+    ) -> Effect:
+        """Return what a covariate of the fit changes, with intervals.
+
+        The other covariates are at their averages. An interval is for one change,
+        taken alone: of twenty of 90 %, two miss.
+
+        Parameters
+        ----------
+        column : str
+            A column of the table that :meth:`fit` got.
+        words : list of words, or dict of such lists, default=None
+            Words or named groups of words: the change of their log odds against all
+            words.
+        topics : Groups, default=None
+            Result of :meth:`groups`: the change of each group's log odds against all
+            groups, at equal numbers of words.
+        directions : dict of arrays (n_components,), default=None
+            Directions of the embedding, for example a document's mean: the change along
+            each. Without any of these three, the words that change most are shown.
+        values : list, default=None
+            Levels or numbers; None means all levels, or a curve.
+        reference : level or number, default=None
+            What they are compared with; None means the average document.
+        level : float, default=0.9
+            Probability of each interval.
+        n_words : int, default=8
+            Words per value, if neither words, topics nor directions are given.
+
+        Examples
+        --------
+        >>> texts = ["sun and rain", "rain and wind", "bread and salt"] * 20
+        >>> table = {"of": ["weather", "weather", "food"] * 20}
+        >>> embedder = DocumentEmbedder(2, random_state=0).fit(texts, covariates=table)
+        >>> found = embedder.effect("of", words=["rain"], values=["weather"])
+        >>> found.rows[0].low > 0
+        True
+        """
+        check_is_fitted(self)
+        if sum(given is not None for given in (words, topics, directions)) > 1:
+            raise InputError("pass one of `words`, `topics` and `directions`")
+        if topics is not None:
+            directions = topics.directions()
+        options: dict[str, Any] = {"values": values, "reference": reference}
+        options |= {"words": words, "directions": directions, "level": level}
+        return effect(self.model_, column, n_words=n_words, **options)
+
     def clusters(
         self, X: Iterable[object], n_clusters: int | None = 10
     ) -> NDArray[np.intp]:
@@ -349,22 +457,38 @@ class DocumentEmbedder(
         return self.groups(X, n_clusters, 1).of
 
     def topics(
-        self, X: Iterable[object], n_topics: int | None = 10, n_words: int = 8
+        self,
+        X: Iterable[object],
+        n_topics: int | None = 10,
+        n_words: int = 8,
+        *,
+        times: Sequence[Any] | None = None,
+        units: Sequence[Any] | None = None,
     ) -> list[Topic]:
         """Group the documents and describe the groups, largest first.
 
         A topic is a group's number, its size, the words that are likelier in it, and
         its three most typical documents. ``pandas.DataFrame`` makes a table of them.
+
+        With `times`, numbers or dates of the documents, it has its share per period
+        too, with an interval of 90 %. `units` says which documents belong together,
+        for example to one speech: such are not independent. For a figure, use
+        :func:`~docsigma.groups.over_time.shares_over_time` on :meth:`groups`.
         """
         texts = as_texts(X)
+        groups, rows = self.groups(texts, n_topics, n_words), None
+        if times is not None:
+            found = shares_over_time(groups, groups.posterior, times, units)
+            rows = found.to_dicts()
         return [
             Topic(
                 group.number,
                 group.size,
                 group.words,
                 [texts[row] for row in group.nearest],
+                None if rows is None else [r for r in rows if r["topic"] == group.name],
             )
-            for group in self.groups(texts, n_topics, n_words).found
+            for group in groups.found
         ]
 
     def groups(

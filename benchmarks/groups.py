@@ -20,6 +20,7 @@ nothing explains: of development questions with intents, and of those out of sco
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
 from pathlib import Path
@@ -92,8 +93,10 @@ def lda(counts: Any, k: int, seed: int) -> tuple[Any, list[Any]]:
     return codes, tops
 
 
-def grouped(name: str, folder: Path, n: int, seeds: list[int]) -> dict[str, Any]:
-    """Group the texts of one corpus by five methods."""
+def grouped(
+    name: str, folder: Path, n: int, seeds: list[int], only: list[str] | None
+) -> dict[str, Any]:
+    """Group the texts of one corpus by five methods, or only some of them."""
     corpus = load(name)
     embedder = embedder_of(corpus, folder)
     model = embedder.model_
@@ -132,6 +135,8 @@ def grouped(name: str, folder: Path, n: int, seeds: list[int]) -> dict[str, Any]
     }
     report: dict[str, Any] = {"n_documents": len(rows), "n_labels": k}
     for method, find in methods.items():
+        if only and method not in only:
+            continue
         values = []
         begun = time.perf_counter()
         for seed in seeds:
@@ -272,11 +277,16 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--splits", type=int, default=200)
     parser.add_argument("--embedders", type=Path, default=ROOT / "benchmarks/.cache")
+    parser.add_argument("--methods", nargs="+", help="keep the others of the file")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     out = given.out or ROOT / f"benchmarks/results/{given.what}.json"
     report = describe_run(torch.get_num_threads()) | changed_commit(ROOT)
     report["corpora"] = {}
+    if given.methods:
+        before = json.loads(out.read_text("utf-8"))
+        report["corpora"] = before["corpora"]
+        report["others"] = {what: before[what] for what in ("commit", "date")}
     names = given.corpora
     if given.what == "drift":
         names = ("short-texts/searchsnippets", "open-intents/clinc150")
@@ -287,8 +297,9 @@ def main() -> None:
                 work, n_times = planted, 10
             found = work(name, given.embedders, n_times)
         else:
-            found = grouped(name, given.embedders, given.documents, given.seeds)
-        report["corpora"][Path(name).name] = found
+            sizes = given.documents, given.seeds
+            found = grouped(name, given.embedders, *sizes, given.methods)
+        report["corpora"].setdefault(Path(name).name, {}).update(found)
         write(out, report)
 
 

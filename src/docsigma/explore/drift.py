@@ -178,8 +178,7 @@ def compare_batches(
     topics.sort(key=lambda topic: -abs(topic.change.value))
     if counts is None:
         scores = _distances(model, old, new, n_topics, random)
-    before, after = scores
-    return Drift(topics, words, *_unexplained(before, after, random))
+    return Drift(topics, words, *_unexplained(scores, random))
 
 
 def _compare(
@@ -310,17 +309,18 @@ def _distances(
 
 
 def _unexplained(
-    before: Floats, after: Floats, random: np.random.Generator
+    scores: list[Floats], random: np.random.Generator
 ) -> tuple[Interval, Interval, list[int]]:
     """Return the unexplained shares of both batches, and rows of the new one.
 
-    Given are numbers that are large where a document is strange.
+    `scores` of both are large where a document is strange.
     """
+    before, after = scores
     limit = np.quantile(before, 1 - UNEXPLAINED, method="higher")
     found = []
-    for scores in (before, after):
-        beyond = int((scores > limit).sum())
-        share = (beyond + 0.5, len(scores) - beyond + 0.5)
+    for each in scores:
+        beyond = int((each > limit).sum())
+        share = (beyond + 0.5, len(each) - beyond + 0.5)
         found.append(Interval.of(random.beta(*share, size=4000)))
     strangest = np.argsort(-after, kind="stable")
     rows = [int(row) for row in strangest[:20] if after[row] > limit]

@@ -82,7 +82,7 @@ class SharedWords:
             having, n = having - 1, n - 1
             rarer = np.where(having < self._least, 0.0, _rarity(having, n))
             data *= rarer / rarity
-        scores = np.asarray(self._by_word[:, own] @ data)
+        scores: Any = self._by_word[:, own] @ data
         if without is not None:
             scores[without] = 0
             n_unknown += float(query.data[rarer == 0].sum())

@@ -19,13 +19,14 @@ def expected(counts, idf, n_unknown):
 @pytest.mark.parametrize("rows", [slice(None), slice(0, 1), slice(4, 5)])
 def test_rows_have_length_one_with_the_room_of_unknown_words(rows):
     random = np.random.default_rng(0)
-    counts = sp.csr_matrix(random.poisson(0.5, (9, 6)).astype(float))
+    values = random.poisson(0.5, (9, 6)).astype(float)
     # One document without known words, alone too, and a stored zero.
-    counts[4] = 0
+    values[4] = 0
+    counts = sp.csr_matrix(values)
     counts.data[:1] = 0
     idf = 1 + random.random(6)
     n_unknown = np.arange(9)
-    part = counts[rows]
+    part = counts[rows].copy()
     part.eliminate_zeros()
     for some in (counts[rows], part):
         found = tfidf(some, idf, n_unknown[rows]).toarray()

@@ -1,6 +1,9 @@
 r"""Time that a single document waits for its answer, at a steady rate.
 
-    python benchmarks/service_latency.py model --classifier teams --docs new.csv
+    cd $DOCSIGMA_DATA/open-intents/clinc150
+    docsigma fit train.jsonl.xz --out model --components 50
+    docsigma classifier fit model train.jsonl.xz --calibration dev.jsonl.xz --out teams
+    python benchmarks/service_latency.py model --classifier teams --docs test.jsonl.xz
 
 It starts `docsigma serve` and asks for single documents, 20 per second: five runs of 20
 seconds for each path. The clients are on the same machine. Times count from when a
@@ -60,7 +63,7 @@ def main() -> None:
         server.stop()
     by_path = {p: [r["p95_ms"] for r in runs if r["path"] == p] for p in paths}
     report = {
-        "docs": Path(chosen.docs).stem,
+        "docs": "/".join(Path(chosen.docs).parts[-2:]),
         "n_components": int(model.n_components),
         "n_words": int(model.n_features_in_),
         "n_cpus": os.cpu_count(),

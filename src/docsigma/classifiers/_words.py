@@ -30,7 +30,7 @@ def tfidf(
     rows = np.repeat(np.arange(values.shape[0]), np.diff(values.indptr))
     square = np.bincount(rows, np.square(values.data), values.shape[0])
     if n_unknown is not None:
-        square += n_unknown * (np.log1p(1) * idf.max()) ** 2
+        square = square + n_unknown * (np.log1p(1) * idf.max()) ** 2
     # A row without words stays zero.
     values.data /= np.sqrt(np.where(square > 0, square, 1.0))[rows]
     return values

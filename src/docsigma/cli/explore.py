@@ -48,7 +48,8 @@ def explore(
     """Explore a corpus and its uncertainties, label and classify it, on a page.
 
     The page is served to this machine alone and loads nothing from outside. Labels are
-    kept in the file --labels; the page can save and load them too.
+    kept in the file --labels; the page can save and load them too. Whoever reaches the
+    page can read the texts, and its CSV holds them.
 
     Example: docsigma explore model tickets.csv --labels labels.jsonl
     """

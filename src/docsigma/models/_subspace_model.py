@@ -303,6 +303,8 @@ class SubspaceModel(CountModel):
 
     def _set_columns(self, columns: torch.Tensor) -> None:
         k = self.n_components
+        # Trained on, a model of one view is no longer that of the others.
+        self.whole_ = None
         super()._set_columns(columns[:, :k])
         self.components_variance_ = None
         if self.parts_.loadings.has_variance:

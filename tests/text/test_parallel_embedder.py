@@ -133,6 +133,7 @@ def test_extend_adds_a_language_and_leaves_the_rest(tmp_path):
     parallel.save(tmp_path / "model")
     loaded = ParallelEmbedder.load(tmp_path / "model")
     assert loaded.languages_ == ["en", "de", "la"]
+    np.testing.assert_array_equal(loaded.transform(test), parallel.transform(test))
     latin = loaded.posterior(test["la"], language="la")
     assert latin.model_digest == before.model_digest
     apart = np.linalg.norm(latin.mean - after.mean, axis=1)

@@ -15,7 +15,8 @@ analysis of the joined TF-IDF with as many components, and classifiers fitted to
 in the language itself. Means that languages are centred by are those of verses without
 label. Differences have standard errors from a bootstrap over the 111 test verses, the
 same in all languages. `extend` fits without five of the languages, and adds each.
-`search` looks a verse up among its translations. `martingale` compares a verse in one
+`search` looks a verse up among its translations; probabilities are counted with the
+translation there, and with it left out. `martingale` compares a verse in one
 language with the same in all. `views` classifies texts of one language with two views,
 subject and body or words and characters, and with one. A work that is run replaces its
 own results only.
@@ -47,6 +48,7 @@ from _versions import changed_commit
 from docsigma import DocumentEmbedder, ParallelEmbedder, TopicClassifier
 from docsigma.classifiers.counts_classifier import ACROSS, CountsClassifier
 from docsigma.distances import same_document
+from docsigma.search._measures import SameText
 from peers_machine import describe_run
 
 ROOT = Path(__file__).parents[1]
@@ -288,11 +290,14 @@ def search(models: Path, k: int, seed: int) -> dict[str, Any]:
                 ("LSI", points[a] @ points[b].T),
             ):
                 hits[name].append(alike.argmax(axis=1) == np.arange(n))
-            most = ratio.max(axis=1, keepdims=True)
-            weight = np.exp(ratio - most)
-            proba = weight / (weight.sum(axis=1, keepdims=True) + n * np.exp(-most))
-            sure.append(proba.max(axis=1))
-            right.append(hits["docsigma"][-1])
+            # As announced: in half of the cases the text asked for is not there.
+            lacking = ratio.copy()
+            np.fill_diagonal(lacking, -np.inf)
+            for there, known in ((True, ratio), (False, lacking)):
+                size = n if there else n - 1
+                each = [SameText.probabilities(row, size) for row in known]
+                sure.append(np.max(each, axis=1))
+                right.append(hits["docsigma"][-1] & there)
     gap = np.mean(hits["docsigma"], axis=0) - np.mean(hits["LSI"], axis=0)
     sure, right = np.concatenate(sure), np.concatenate(right)
     edges = [0, 0.25, 0.5, 0.75, 0.9, 0.99, 1.01]

@@ -222,3 +222,11 @@ def test_folder_of_one_language_is_refused(tmp_path):
     fitted().save(tmp_path / "several")
     with pytest.raises(InputError, match="the views en, de, la"):
         DocumentEmbedder.load(tmp_path / "several")
+
+
+def test_the_card_says_how_to_load_it(tmp_path):
+    fitted().save(tmp_path / "model")
+    card = (tmp_path / "model" / "README.md").read_text("utf-8")
+    assert "model = ParallelEmbedder.load(folder)" in card
+    assert "posterior(texts, language='en')" in card
+    assert "| languages | en, de, la |" in card

@@ -1,6 +1,7 @@
 r"""Labels in English and texts in another language, by one embedding for all.
 
     python benchmarks/languages.py fit --seed 0 --models /tmp/languages
+    python benchmarks/languages.py kinds --models /tmp/languages
     python benchmarks/languages.py zero-shot --models /tmp/languages
     python benchmarks/languages.py extend --models /tmp/languages
     python benchmarks/languages.py search --models /tmp/languages
@@ -14,7 +15,8 @@ predicts the test verses of the 20 other languages; beside it are latent semanti
 analysis of the joined TF-IDF with as many components, and classifiers fitted to labels
 in the language itself. Means that languages are centred by are those of verses without
 label. Differences have standard errors from a bootstrap over the 111 test verses, the
-same in all languages. `extend` fits without five of the languages, and adds each.
+same in all languages. `kinds` compares classifiers on other verses, those of `dev`:
+`zero-shot` uses the best. `extend` fits without five of the languages, and adds each.
 `search` looks a verse up among its translations; probabilities are counted with the
 translation there, and with it left out. `martingale` compares a verse in one
 language with the same in all. `views` classifies texts of one language with two views,
@@ -46,7 +48,7 @@ from sklearn.preprocessing import normalize
 from _corpora import load
 from _versions import changed_commit
 from docsigma import DocumentEmbedder, ParallelEmbedder, TopicClassifier
-from docsigma.classifiers.counts_classifier import ACROSS, CountsClassifier
+from docsigma.classifiers.counts_classifier import ACROSS, KINDS, CountsClassifier
 from docsigma.distances import same_document
 from docsigma.search._measures import SameText
 from peers_machine import describe_run
@@ -237,6 +239,29 @@ def scored(rows: list[dict[str, Any]], name: str, times: Any = None) -> float:
     return 100 * float(np.mean(found))
 
 
+def kinds(models: Path, k: int, seed: int) -> dict[str, Any]:
+    """Compare classifiers on the verses of `dev`, on which the default is chosen."""
+    parallel = ParallelEmbedder.load(folder_of(models, LANGUAGES, k, seed))
+    each, labels, _ = texts("eng", "train")
+    known = parallel.posterior(each, "eng")
+    rows = []
+    for one in LANGUAGES:
+        test, true, _ = texts(one, "dev")
+        rows.append({"q": parallel.posterior(test, one), "true": true})
+    found = {}
+    for kind in ("lr", "glc", "glcu", "evidence"):
+        classifier: Any = KINDS[kind]()
+        points = classifier.takes == "means"
+        classifier.fit(known.mean if points else known, labels)
+        for row in rows:
+            row[kind] = classifier.predict(row["q"].mean if points else row["q"])
+        found[kind] = {
+            "macro_f1": round(scored(rows[1:], kind), 2),
+            "english": round(scored(rows[:1], kind), 2),
+        }
+    return {"seed": seed, "n_components": k, "kinds": found}
+
+
 def extend(models: Path, k: int, seed: int) -> dict[str, Any]:
     known = tuple(one for one in LANGUAGES if one not in ADDED)
     parallel = ParallelEmbedder.load(folder_of(models, known, k, seed))
@@ -408,6 +433,7 @@ def views(models: Path, k: int, seed: int) -> dict[str, Any]:  # noqa: ARG001
 
 
 WORKS = {
+    "kinds": kinds,
     "zero-shot": zero_shot,
     "extend": extend,
     "search": search,

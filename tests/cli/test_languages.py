@@ -166,3 +166,26 @@ def test_resumed_fit_is_the_same(folder, tmp_path, capsys):
 def test_info_names_the_languages(folder, capsys):
     report = json.loads(succeed(capsys, "info", folder / "model", "--json"))
     assert report["languages"] == {"en": 6, "de": 6}
+
+
+def test_explorer_shows_documents_of_one_language(folder):
+    from docsigma.cli._common import DocumentOptions
+    from docsigma.cli.explore import make_workspace
+    from docsigma.cli.serve import load_engine
+
+    engine = load_engine(folder / "model", None, None, language="de")
+    reader = DocumentOptions(language="de", text_column="german")
+    names = [str(folder / "parallel.csv")]
+    workspace = make_workspace(engine, names, reader, n_topics=2)
+    assert len(workspace) == 120
+    assert set(engine.words.words) == {word for t in THINGS.values() for _, word in t}
+
+
+def test_languages_have_tokenizers_of_their_own(folder, tmp_path, capsys):
+    columns = "en:english,de:german:jieba"
+    options = ("--components", 2, "--max-iter", 2, "--text-columns", columns)
+    out = tmp_path / "model"
+    succeed(capsys, "fit", folder / "parallel.csv", "--out", out, *options)
+    words = json.loads((out / "vocabulary.json").read_text("utf-8"))
+    assert words["de"]["tokenizer"] == "jieba"
+    assert words["en"]["tokenizer"] is None

@@ -325,3 +325,48 @@ def test_bound_is_the_sum_over_views_and_perplexity_is_finite():
         joined, views=WIDTHS, callback=lambda now: snapshots.append(now.snapshot())
     )
     assert snapshots[0].view("a").transform(joined[:, :60]).shape == (800, 3)
+
+
+@pytest.mark.parametrize("options", [{}, {"loadings": "point", "l1": 0.1}])
+def test_an_added_view_gives_embeddings_back_and_leaves_the_rest(options):
+    counts, w = drawn(800, missing=0.0)
+    both = sp.hstack(counts[:2], format="csr")
+    known = {name: WIDTHS[name] for name in ("a", "b")}
+    smm = BayesianSMM(3, random_state=0, **options).fit(both, views=known)
+    q, before = smm.posterior(both), smm.digest
+    own = counts[2].copy()
+    own = sp.vstack([sp.csr_matrix((200, 50), dtype=np.float32), own[200:]], "csr")
+    smm.extend("c", own, q)
+    assert smm.views_ == WIDTHS
+    assert smm.digest == before
+    lacking = sp.csr_matrix(own.shape, dtype=np.float32)
+    after = smm.posterior(sp.hstack([both, lacking], format="csr"))
+    # Float32, in sums that may be of another order.
+    np.testing.assert_allclose(after.mean, q.mean, rtol=0, atol=2e-6)
+    axes, *_ = np.linalg.lstsq(np.c_[q.mean, np.ones(800)], w, rcond=None)
+    test, true = drawn(400, seed=1, missing=0.0)
+    found = smm.view("c").transform(test[2])
+    left = ((true - np.c_[found, np.ones(400)] @ axes) ** 2).mean() / true.var()
+    assert left < 0.15
+    # As good as if it had been there from the start.
+    whole = BayesianSMM(3, random_state=0, **options)
+    whole.fit(sp.hstack([both, own], format="csr"), views=WIDTHS)
+    theirs = whole.view("c").perplexity(test[2]).corpus
+    assert smm.view("c").perplexity(test[2]).corpus < 1.02 * theirs
+
+
+def test_views_that_cannot_be_added_are_refused():
+    smm, joined, _ = fitted()
+    counts, _ = drawn(10, seed=5)
+    q = smm.posterior(joined[:10])
+    with pytest.raises(InputError, match="has the view or language 'a' already"):
+        smm.extend("a", counts[0], q)
+    with pytest.raises(InputError, match="10 documents, `posterior` has 9"):
+        smm.extend("d", counts[0], q[:9])
+    with pytest.raises(InputError, match=r"'d' has words in 2 documents.*, 3"):
+        smm.extend("d", counts[0][:2], q[:2])
+    with pytest.raises(InputError, match="fitted with `views`"):
+        smm.view("a").extend("d", counts[0], q)
+    other = BayesianSMM(3, max_iter=2, random_state=1).fit(joined)
+    with pytest.raises(InputError, match="another model"):
+        smm.extend("d", counts[0], other.posterior(joined[:10]))

@@ -133,6 +133,7 @@ def test_extend_adds_a_language_and_leaves_the_rest(tmp_path):
     parallel.save(tmp_path / "model")
     loaded = ParallelEmbedder.load(tmp_path / "model")
     assert loaded.languages_ == ["en", "de", "la"]
+    np.testing.assert_array_equal(loaded.transform(test), parallel.transform(test))
     latin = loaded.posterior(test["la"], language="la")
     assert latin.model_digest == before.model_digest
     apart = np.linalg.norm(latin.mean - after.mean, axis=1)
@@ -221,3 +222,11 @@ def test_folder_of_one_language_is_refused(tmp_path):
     fitted().save(tmp_path / "several")
     with pytest.raises(InputError, match="the views en, de, la"):
         DocumentEmbedder.load(tmp_path / "several")
+
+
+def test_the_card_says_how_to_load_it(tmp_path):
+    fitted().save(tmp_path / "model")
+    card = (tmp_path / "model" / "README.md").read_text("utf-8")
+    assert "model = ParallelEmbedder.load(folder)" in card
+    assert "posterior(texts, language='en')" in card
+    assert "| languages | en, de, la |" in card

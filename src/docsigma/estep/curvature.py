@@ -44,7 +44,8 @@ class LoadingsBasis:
         self.means: Tensor = torch.stack([mean for mean, _ in found])
         self.covariance: Tensor = found[0][1]
         if views is not None:
-            self.covariance = torch.stack([c for _, c in found]).mean(dim=0)
+            each = torch.stack([c for _, c in found[: views.n_fitted]])
+            self.covariance = each.mean(dim=0)
         self.unit = prior.unit
         # A CPU decomposes a matrix this small faster than a GPU.
         white, back = prior.whiten(self.covariance.double().cpu())

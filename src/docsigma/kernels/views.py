@@ -30,6 +30,9 @@ class Views:
     ----------
     sizes : tuple of int
         Words of each view, in the order of the columns.
+    n_fitted : int or None
+        Number of those that were trained together, if others were added: only these
+        shape the steps of the E-step, which then stay the same. None means all.
 
     Examples
     --------
@@ -38,6 +41,7 @@ class Views:
     """
 
     sizes: tuple[int, ...]
+    n_fitted: int | None = None
 
     def __len__(self) -> int:
         return len(self.sizes)

@@ -100,11 +100,17 @@ def pack(model: SubspaceModel) -> StoredModel:
             "parameters": _parameters(model),
             "fitted": fitted,
             "trained_on": model.trained_on_,
-            **({} if views is None else {"views": list(views.items())}),
+            **({} if views is None else _stored_views(model)),
         },
         arrays=arrays,
         vocabulary=_stored_words(model),
     )
+
+
+def _stored_views(model: SubspaceModel) -> dict[str, Any]:
+    assert model.views_ is not None
+    views = list(model.views_.items())
+    return {"views": views, "n_fitted_views": model.n_fitted_views_}
 
 
 def _stored_words(model: SubspaceModel) -> dict[str, Any] | None:
@@ -149,6 +155,7 @@ def unpack(
     views = stored.config.get("views")
     if views is not None:
         model.views_ = dict(views)
+        model.n_fitted_views_ = stored.config.get("n_fitted_views")
     if stored.vocabulary is not None:
         words: Any = stored.vocabulary
         if views is None:

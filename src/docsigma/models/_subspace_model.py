@@ -83,6 +83,7 @@ class SubspaceModel(CountModel):
     components_variance_: NDArray[Any] | None
     # Words of each view by its name, and their vocabularies, if there are several.
     views_: dict[str, int] | None = None
+    n_fitted_views_: int | None = None
     vocabularies_: Mapping[str, Vocabulary] = MappingProxyType({})
     # Of the model of one view: that of all, and the name of the view.
     whole_: tuple[SubspaceModel, str] | None = None
@@ -212,7 +213,7 @@ class SubspaceModel(CountModel):
         seed = int(ranks.first(torch.tensor(seed)))
         self.parts_ = parts
         self.views_ = checked_views(views, counts, parts)
-        self.vocabularies_ = {}
+        self.vocabularies_, self.n_fitted_views_ = {}, None
         self.training_log_unigram_ = log_unigrams(counts.word_totals, self.views_)
         self._planned = self.minibatch_settings.n_passes(
             counts.shape[0], self.n_components
@@ -321,6 +322,8 @@ class SubspaceModel(CountModel):
 
     def _set_columns(self, columns: torch.Tensor) -> None:
         k = self.n_components
+        # Trained on, a model of one view is no longer that of the others.
+        self.whole_ = None
         super()._set_columns(columns[:, :k])
         self.components_variance_ = None
         if self.parts_.loadings.has_variance:
@@ -341,7 +344,7 @@ class SubspaceModel(CountModel):
         """Return the ranges of the views, if there are several."""
         if self.views_ is None or len(self.views_) == 1:
             return None
-        return Views(tuple(self.views_.values()))
+        return Views(tuple(self.views_.values()), self.n_fitted_views_)
 
     def view(self, name: str) -> Self:
         """Return the model of one view alone: its words, and the same embeddings.

@@ -38,6 +38,7 @@ def model_card(model: CountModel, classes: Sequence[object] | None = None) -> st
     kind, n_words = type(model).__name__, int(model.n_features_in_)
     task = "feature-extraction" if classes is None else "text-classification"
     known = model.vocabulary_ is not None
+    views = list(getattr(model, "vocabularies_", {}))
     what = f"a {'point' if model.gives_points else 'Gaussian'} in {model.n_components}"
     about = f"Word counts of a document go in, {what} dimensions comes out"
     if not model.gives_points:
@@ -48,19 +49,25 @@ def model_card(model: CountModel, classes: Sequence[object] | None = None) -> st
         named = ", ".join(_escape(str(name)) for name in list(classes)[:20])
         more = ", ..." if len(classes) > 20 else ""
         parts.append(f"With a classifier of {len(classes)} classes: {named}{more}.")
-    parts += [_loading(classes is not None, known), "## Trained on", _training(model)]
+    loading = _loading(classes is not None, known, views)
+    parts += [loading, "## Trained on", _training(model)]
     if known:
         parts += ["## Words of the ten heaviest dimensions", _words(model)]
     settings = {k: v for k, v in model.get_params(deep=False).items() if k != "verbose"}
     parts += ["## Settings", _table(settings)]
-    parts.append(f"Words: {n_words}, {'known by name' if known else 'not known'}.")
+    named = "known by name" if known or views else "not known"
+    parts.append(f"Words: {n_words}, {named}.")
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
-def _loading(classifies: bool, known: bool) -> str:
+def _loading(classifies: bool, known: bool, views: Sequence[str]) -> str:
     name, use = "DocumentEmbedder", "posterior(texts)"
     if classifies:
         name, use = "TopicClassifier", "predict_proba(texts)"
+        if views:
+            use = f"in_language({views[0]!r}).{use}"
+    elif views:
+        name, use = "ParallelEmbedder", f"posterior(texts, language={views[0]!r})"
     elif not known:
         name, use = "load_model", "posterior(counts)"
     load = name if name == "load_model" else f"{name}.load"
@@ -77,6 +84,7 @@ def _training(model: CountModel) -> str:
         "corpus": trained.get("corpus", "not recorded"),
         "documents": trained.get("n_documents"),
         "tokens": trained.get("n_tokens"),
+        "languages": ", ".join(getattr(model, "views_", None) or ()) or None,
         "words in the vocabulary": int(model.n_features_in_),
         "passes": f"{model.n_iter_} ({ended})",
         "bound": _number(last.get("bound")),

@@ -182,6 +182,7 @@ def add_view(
     model.training_log_unigram_ = joined(model.training_log_unigram_, own)
     model.n_features_in_ += n_words
     assert model.views_ is not None
+    model.n_fitted_views_ = model.n_fitted_views_ or len(model.views_)
     model.views_ = {**model.views_, name: n_words}
 
 

@@ -180,7 +180,8 @@ class ParallelEmbedder(HasDefaults, TransformerMixin, BaseEstimator):
         """Return the embedder of texts in one language.
 
         It is a fitted :class:`~docsigma.DocumentEmbedder`; its embeddings can be
-        compared with those in any other language.
+        compared with those in any other language. Its `save` writes this language
+        alone; classifiers and indexes made with it are saved with all languages.
         """
         check_is_fitted(self, "model_")
         return DocumentEmbedder._of(self.model_.view(name), None)

@@ -19,7 +19,7 @@ class Known:
         self.given = np.asarray(proba, dtype=float)
         self.found = [Named(f"group {i}") for i in range(self.given.shape[1])]
 
-    def proba(self, documents):
+    def proba(self, documents):  # noqa: ARG002
         return self.given
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from inspect import signature
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.base import (
     _fit_context,
     clone,
 )
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from docsigma._base import HasDefaults
@@ -26,6 +27,7 @@ from docsigma.design import Design
 from docsigma.exceptions import InputError
 from docsigma.groups.gaussians import Groups
 from docsigma.groups.over_time import shares_over_time
+from docsigma.loadings import GaussianLoadings
 from docsigma.metrics.variances import LENGTHS
 from docsigma.models import BayesianSMM, load_model
 from docsigma.models.components import known_words
@@ -55,17 +57,22 @@ SHARED = ("n_components", "output", "device", "random_state", "verbose")
 
 
 class Topic(NamedTuple):
-    """A group of similar documents, as one row of a table.
-
-    With times, `shares` has a row per period: its share of the documents, and an
-    interval.
-    """
+    """A group of similar documents, as one row of a table."""
 
     topic: int
     size: int
     words: list[str]
     documents: list[str]
-    shares: list[dict[str, Any]] | None = None
+
+
+class TopicOverTime(NamedTuple):
+    """A topic, and its share of the documents per period, with intervals."""
+
+    topic: int
+    size: int
+    words: list[str]
+    documents: list[str]
+    shares: list[dict[str, Any]]
 
 
 class TextEstimator(BaseEstimator):
@@ -104,6 +111,12 @@ class DocumentEmbedder(
         from a text to its words, of which a saved model has only the name.
     lowercase, token_pattern, strip_accents
         As in scikit-learn's ``CountVectorizer``.
+    seeds : dict of lists of words, default=None
+        Words that belong together, by a name for each list, such as
+        ``{"billing": ["invoice", "refund"]}``: the first dimensions of the embedding
+        start from them, in that order, and a prior holds these words there.
+    seed_strength : float, default=100.0
+        How firmly: as if each word had been seen this many times on its dimension.
     model : estimator, default=None
         The model to fit; None means a :class:`~docsigma.BayesianSMM`.
     output : {"mean", "mean_variance"}, default=None
@@ -132,6 +145,7 @@ class DocumentEmbedder(
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "model": [BaseEstimator, None],
         "output": [StrOptions({"mean", "mean_variance"}), None],
+        "seed_strength": [Interval(Real, 0, None, closed="neither")],
     }
 
     _defaults: ClassVar[dict[str, type[BaseEstimator]]] = {"model": BayesianSMM}
@@ -151,6 +165,8 @@ class DocumentEmbedder(
         lowercase: bool = True,
         token_pattern: str = TOKEN_PATTERN,
         strip_accents: str | None = None,
+        seeds: Mapping[str, Sequence[str]] | None = None,
+        seed_strength: float = 100.0,
         model: BaseEstimator | None = None,
         output: str | None = None,
         device: str | None = None,
@@ -167,6 +183,8 @@ class DocumentEmbedder(
         self.lowercase = lowercase
         self.token_pattern = token_pattern
         self.strip_accents = strip_accents
+        self.seeds = seeds
+        self.seed_strength = seed_strength
         self.model = model
         self.output = output
         self.device = device
@@ -254,12 +272,43 @@ class DocumentEmbedder(
                 model.set_params(prior="covariates")
         elif formula is not None:
             raise InputError("`formula` needs a table of `covariates`")
+        if self.seeds:
+            self._hold_seeds(model, vocabulary)
         self.model_ = model.fit(counts, **options)
         if vocabulary is not None:
             model.set_vocabulary(vocabulary)
         more["embedder"] = self._saved_parameters()
         model.trained_on_ = model.trained_on_ | more
         return self
+
+    def _hold_seeds(self, model: Any, vocabulary: Vocabulary | None) -> None:
+        """Give the model loadings whose prior holds the seeds."""
+        assert self.seeds is not None
+        if vocabulary is None:
+            raise InputError("`seeds` need the vocabulary of the counts")
+        usual = getattr(model, "loadings", None) in ("auto", "gaussian")
+        if not usual or model.l1 is not None or model.l2 > 0:
+            raise InputError(
+                "`seeds` need a model with Gaussian loadings and without l1 and l2, "
+                f"got {model!r}"
+            )
+        columns = {word: i for i, word in enumerate(vocabulary.words)}
+        found = []
+        for name, words in self.seeds.items():
+            given = [words] if isinstance(words, str) else list(words)
+            for word in given:
+                if word not in columns:
+                    raise InputError(
+                        f"the seed {word!r} of {name!r} is not among the "
+                        f"{len(columns)} words of the vocabulary"
+                    )
+            found.append([columns[word] for word in given])
+        loadings = GaussianLoadings(
+            prior_precision=float(model.prior_precision),
+            seeds=found,
+            seed_strength=float(self.seed_strength),
+        )
+        model.set_params(loadings=loadings)
 
     @property
     def design_(self) -> Design:
@@ -287,6 +336,9 @@ class DocumentEmbedder(
     def _saved_parameters(self) -> dict[str, Any]:
         """Return, for JSON, the parameters that neither words nor model know."""
         values = {name: getattr(self, name) for name in LIMITS + SHARED}
+        if self.seeds:
+            values["seeds"] = {k: list(words) for k, words in self.seeds.items()}
+            values["seed_strength"] = float(self.seed_strength)
         for name, value in values.items():
             if isinstance(value, np.generic):
                 values[name] = value.item()
@@ -461,7 +513,7 @@ class DocumentEmbedder(
         *,
         times: Sequence[Any] | None = None,
         units: Sequence[Any] | None = None,
-    ) -> list[Topic]:
+    ) -> list[Topic] | list[TopicOverTime]:
         """Group the documents and describe the groups, largest first.
 
         A topic is a group's number, its size, the words that are likelier in it, and
@@ -473,19 +525,22 @@ class DocumentEmbedder(
         :func:`~docsigma.groups.over_time.shares_over_time` on :meth:`groups`.
         """
         texts = as_texts(X)
-        groups, rows = self.groups(texts, n_topics, n_words), None
-        if times is not None:
-            found = shares_over_time(groups, groups.posterior, times, units)
-            rows = found.to_dicts()
-        return [
+        groups = self.groups(texts, n_topics, n_words)
+        plain = [
             Topic(
                 group.number,
                 group.size,
                 group.words,
                 [texts[row] for row in group.nearest],
-                None if rows is None else [r for r in rows if r["topic"] == group.name],
             )
             for group in groups.found
+        ]
+        if times is None:
+            return plain
+        found = shares_over_time(groups, groups.posterior, times, units).to_dicts()
+        return [
+            TopicOverTime(*topic, [row for row in found if row["topic"] == group.name])
+            for topic, group in zip(plain, groups.found, strict=True)
         ]
 
     def groups(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,6 +125,7 @@ class MinibatchTrainer(Trainer):
         self.table = WordTable(
             n_features, n_components, parts.loadings, like, learn_bias
         )
+        parts.loadings.use_rank(np.argsort(counts.order))
         self.totals = torch.from_numpy(counts.totals).to(like)
         self._scratch = scratch
         self._deal()
@@ -281,6 +283,7 @@ class MinibatchTrainer(Trainer):
         k, block = self.table.n_components, self.settings.block
         sample = self.counts.batch(self._sample(), n_words)
         start = semantic_start(sample, k, self.seed, self._like, self.settings.spare)
+        start = replace(start, directions=self.parts.loadings.seeded(start.directions))
         for begin in range(0, n, block):
             rows = self.dealt.rows[begin : begin + block]
             counts = self.counts.batch(rows, n_words)

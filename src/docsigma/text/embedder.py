@@ -467,8 +467,8 @@ class DocumentEmbedder(
             Words or named groups of words: the change of their log odds against all
             words.
         topics : Groups, default=None
-            Result of :meth:`groups`: the change of each group's log odds against all
-            groups, at equal numbers of words.
+            Result of :meth:`groups`: how far documents move towards each group; 1 is
+            the way from the mean of all groups to its centre.
         directions : dict of arrays (n_components,), default=None
             Directions of the embedding, for example a document's mean: the change along
             each. Without any of these three, the words that change most are shown.

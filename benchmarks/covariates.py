@@ -280,7 +280,7 @@ def coverage(n_corpora: int = 15) -> dict[str, Any]:
 
 
 def drawn_coverage(seed: int, strength: float) -> tuple[float, float, float]:
-    """Return the root mean square of true changes, and how many intervals cover them."""
+    """Return the size of the true changes, and the shares of intervals that cover."""
     from docsigma.models.effects import word_effects
 
     random = np.random.default_rng(seed)

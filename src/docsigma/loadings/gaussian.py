@@ -142,7 +142,8 @@ class GaussianLoadings(Loadings):
         turn, triangle = torch.linalg.qr(torch.cat([towards.t(), unit], dim=1))
         signs = triangle.diagonal()[:n_seeds].sign()
         turn[:, :n_seeds] *= torch.where(signs == 0, 1.0, signs)
-        return start @ turn
+        turned: Tensor = start @ turn
+        return turned
 
     def shrink(self) -> float:
         """Return 1: a word must occur about one token more than expected."""

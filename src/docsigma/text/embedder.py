@@ -27,12 +27,13 @@ from docsigma.design import Design
 from docsigma.exceptions import InputError
 from docsigma.groups.gaussians import Groups
 from docsigma.groups.over_time import shares_over_time
-from docsigma.loadings import GaussianLoadings
 from docsigma.metrics.variances import LENGTHS
 from docsigma.models import BayesianSMM, load_model
 from docsigma.models.components import known_words
 from docsigma.models.effects import Effect, design_of, effect
 from docsigma.text.familiarity import familiarity_of
+from docsigma.text.seeds import hold_seeds
+from docsigma.text.topics import TopicOverTime
 
 if TYPE_CHECKING:
     import os
@@ -63,16 +64,6 @@ class Topic(NamedTuple):
     size: int
     words: list[str]
     documents: list[str]
-
-
-class TopicOverTime(NamedTuple):
-    """A topic, and its share of the documents per period, with intervals."""
-
-    topic: int
-    size: int
-    words: list[str]
-    documents: list[str]
-    shares: list[dict[str, Any]]
 
 
 class TextEstimator(BaseEstimator):
@@ -273,42 +264,13 @@ class DocumentEmbedder(
         elif formula is not None:
             raise InputError("`formula` needs a table of `covariates`")
         if self.seeds:
-            self._hold_seeds(model, vocabulary)
+            hold_seeds(model, vocabulary, self.seeds, float(self.seed_strength))
         self.model_ = model.fit(counts, **options)
         if vocabulary is not None:
             model.set_vocabulary(vocabulary)
         more["embedder"] = self._saved_parameters()
         model.trained_on_ = model.trained_on_ | more
         return self
-
-    def _hold_seeds(self, model: Any, vocabulary: Vocabulary | None) -> None:
-        """Give the model loadings whose prior holds the seeds."""
-        assert self.seeds is not None
-        if vocabulary is None:
-            raise InputError("`seeds` need the vocabulary of the counts")
-        usual = getattr(model, "loadings", None) in ("auto", "gaussian")
-        if not usual or model.l1 is not None or model.l2 > 0:
-            raise InputError(
-                "`seeds` need a model with Gaussian loadings and without l1 and l2, "
-                f"got {model!r}"
-            )
-        columns = {word: i for i, word in enumerate(vocabulary.words)}
-        found = []
-        for name, words in self.seeds.items():
-            given = [words] if isinstance(words, str) else list(words)
-            for word in given:
-                if word not in columns:
-                    raise InputError(
-                        f"the seed {word!r} of {name!r} is not among the "
-                        f"{len(columns)} words of the vocabulary"
-                    )
-            found.append([columns[word] for word in given])
-        loadings = GaussianLoadings(
-            prior_precision=float(model.prior_precision),
-            seeds=found,
-            seed_strength=float(self.seed_strength),
-        )
-        model.set_params(loadings=loadings)
 
     @property
     def design_(self) -> Design:
@@ -537,9 +499,9 @@ class DocumentEmbedder(
         ]
         if times is None:
             return plain
-        found = shares_over_time(groups, groups.posterior, times, units).to_dicts()
+        rows = shares_over_time(groups, groups.posterior, times, units).to_dicts()
         return [
-            TopicOverTime(*topic, [row for row in found if row["topic"] == group.name])
+            TopicOverTime(*topic, [row for row in rows if row["topic"] == group.name])
             for topic, group in zip(plain, groups.found, strict=True)
         ]
 

@@ -260,38 +260,48 @@ def facts() -> dict[str, Any]:
     return report
 
 
-def coverage(n_corpora: int = 60) -> dict[str, Any]:
-    """Cover contrasts of T A in corpora of a known model, T learned."""
+def coverage(n_corpora: int = 15) -> dict[str, Any]:
+    """Cover changes of words in corpora of a known model, T learned, by strength."""
+    rows = []
+    for strength in (0.2, 0.3, 0.5, 1.0):
+        found = [drawn_coverage(seed, strength) for seed in range(n_corpora)]
+        means = np.sqrt(np.mean(np.square([one[0] for one in found])))
+        inside = np.mean([one[1:] for one in found], axis=0)
+        rows.append(
+            {
+                "strength": strength,
+                "effect": round(float(means), 3),
+                "coverage": round(float(inside[0]), 4),
+                "weights_only": round(float(inside[1]), 4),
+            }
+        )
+        print("coverage", rows[-1], flush=True)
+    return {"rows": rows, "n_corpora": n_corpora, "level": 0.9}
+
+
+def drawn_coverage(seed: int, strength: float) -> tuple[float, float, float]:
+    """Return the size of the true changes, and the shares of intervals that cover."""
     from docsigma.models.effects import word_effects
 
-    inside: dict[str, list[Any]] = {"all": [], "weights_only": []}
-    for seed in range(n_corpora):
-        random = np.random.default_rng(seed)
-        n, v, k, p, lam = 1500, 150, 3, 3, 10.0
-        loadings = np.sqrt(lam) * random.standard_normal((v, k))
-        bias = 0.7 * random.standard_normal(v)
-        weights = random.standard_normal((p, k)) / np.sqrt(lam)
-        covariates = random.standard_normal((n, p))
-        w = covariates @ weights + random.standard_normal((n, k)) / np.sqrt(lam)
-        theta = np.exp(bias + w @ loadings.T)
-        theta /= theta.sum(axis=1, keepdims=True)
-        counts = random.multinomial(random.choice([20, 40, 80], n), theta)
-        model = BayesianSMM(k, prior="covariates", random_state=seed)
-        model.fit(sp.csr_matrix(counts.astype(np.float32)), covariates=covariates)
-        unigram = np.exp(model.training_log_unigram_)
-        truth = weights @ (loadings - unigram @ loadings).T
-        for name, some in inside.items():
-            estimate, error = word_effects(
-                model, np.eye(p), np.eye(v), with_words=name == "all"
-            )
-            some.append(np.abs(estimate - truth) < 1.6449 * error)
-        if seed % 10 == 9:
-            shown = {name: float(np.mean(some)) for name, some in inside.items()}
-            print("coverage", seed + 1, shown, flush=True)
-    return {name: round(float(np.mean(some)), 4) for name, some in inside.items()} | {
-        "n_corpora": n_corpora,
-        "level": 0.9,
-    }
+    random = np.random.default_rng(seed)
+    n, v, k, p, lam = 1500, 150, 3, 3, 10.0
+    loadings = strength * np.sqrt(lam) * random.standard_normal((v, k))
+    bias = 0.7 * random.standard_normal(v)
+    weights = random.standard_normal((p, k)) / np.sqrt(lam)
+    covariates = random.standard_normal((n, p))
+    w = covariates @ weights + random.standard_normal((n, k)) / np.sqrt(lam)
+    theta = np.exp(bias + w @ loadings.T)
+    theta /= theta.sum(axis=1, keepdims=True)
+    counts = random.multinomial(random.choice([20, 40, 80], n), theta)
+    model = BayesianSMM(k, prior="covariates", random_state=seed)
+    model.fit(sp.csr_matrix(counts.astype(np.float32)), covariates=covariates)
+    unigram = np.exp(model.training_log_unigram_)
+    truth = weights @ (loadings - unigram @ loadings).T
+    inside = []
+    for with_words in (True, False):
+        found = word_effects(model, np.eye(p), np.eye(v), with_words=with_words)
+        inside.append(float(np.mean(np.abs(found[0] - truth) < 1.6449 * found[1])))
+    return float(np.sqrt((truth**2 @ unigram).mean())), inside[0], inside[1]
 
 
 def main() -> None:

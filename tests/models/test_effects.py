@@ -101,7 +101,7 @@ def test_without_words_those_that_change_most_are_shown(fitted):
     }
     assert shown[min(shown)] <= set(OLD.split())
     assert shown[max(shown)] <= set(NEW.split())
-    assert "effect of year against the average document" in str(found)
+    assert "effect of year against the average document, log odds" in str(found)
     assert found.to_dicts()[0].keys() >= {"column", "of", "estimate", "low", "high"}
 
 

@@ -150,12 +150,12 @@ class Groups:
         return np.asarray(self._mixture.proba(factors).numpy())
 
     def directions(self) -> dict[str, Floats]:
-        """Return, per group, the change of its log odds with the embedding.
+        """Return, per group, the direction from the mean of the centres to its own.
 
-        Groups are Gaussians with one variance per dimension, so that the log odds of
-        one against all are linear in the embedding.
+        Along it, the group's centre is at 1 and the mean of the centres at 0.
         """
-        away = (self.centres - self.centres.mean(axis=0)) / self.variance
+        away = self.centres - self.centres.mean(axis=0)
+        away = away / np.maximum(np.square(away).sum(axis=1, keepdims=True), 1e-300)
         names = [group.name for group in self.found]
         return dict(zip(names, away, strict=True))
 

@@ -121,6 +121,13 @@ class Loadings(Part):
         """Return :math:`E[w^2]` over the training tokens, of shape (K,)."""
         raise NotImplementedError
 
+    def use_rank(self, rank: NDArray[Any]) -> None:
+        """Note where each word of the counts is in training, which sorts them."""
+
+    def seeded(self, start: Tensor) -> Tensor:
+        """Return directions of words (A, K) to start from, given those found."""
+        return start
+
     @abstractmethod
     def shrink(self) -> float:
         """Return the size of the gradient at which a loading leaves zero."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 
 from docsigma import objective
+from docsigma.exceptions import InputError
 from docsigma.loadings._base import Loadings
 from docsigma.optimizers import Adam, ProximalAdam
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
     from torch import Tensor
@@ -58,6 +60,12 @@ class GaussianLoadings(Loadings):
         Whether :math:`\tau^2` is learned.
     prior_precision : float, default=10.0
         :math:`\lambda` of the embeddings, which sets the scale of T.
+    seeds : list of lists of int, default=None
+        Words, as columns of the counts, that belong together: those of list s have the
+        prior mean :math:`\sqrt\lambda` along dimension s. A document one standard
+        deviation along it then has them e times as often.
+    seed_strength : float, default=100.0
+        How sure that is: as sure as if a word had been seen this many times.
 
     Attributes
     ----------
@@ -78,10 +86,14 @@ class GaussianLoadings(Loadings):
         least_variance: float | None = None,
         learn: bool = True,
         prior_precision: float = 10.0,
+        seeds: list[list[int]] | None = None,
+        seed_strength: float = 100.0,
     ) -> None:
         self.least_variance = least_variance
         self.learn = learn
         self.prior_precision = prior_precision
+        self.seeds = seeds
+        self.seed_strength = seed_strength
 
     def _least(self, n_components: int) -> float:
         r"""Return the minimum mean of :math:`\tau^2`."""
@@ -93,6 +105,45 @@ class GaussianLoadings(Loadings):
     def _start(self, n_components: int) -> float:
         r"""Return :math:`\tau^2` at the start."""
         return max(START * float(self.prior_precision), self._least(n_components))
+
+    def use_rank(self, rank: NDArray[Any]) -> None:
+        """Note where each word of the counts is in training, which sorts them."""
+        self._rank = rank
+
+    def _seeded_entries(self, n_words: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the rows and dimensions that seeds set, among the first words."""
+        pairs = [
+            (word, s) for s, words in enumerate(self.seeds or []) for word in words
+        ]
+        rows, dimensions = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+        rank = getattr(self, "_rank", None)
+        rows = rows if rank is None else rank[rows]
+        return rows[rows < n_words], dimensions[rows < n_words]
+
+    def seeded(self, start: Tensor) -> Tensor:
+        """Return directions to start from: those found, turned towards the seeds.
+
+        The first dimensions are where the seeds lie in the space that was found, so
+        that words that occur with them lie there too; the rest is orthogonal to them.
+        """
+        if not self.seeds:
+            return start
+        n_seeds, n_components = len(self.seeds), start.shape[1]
+        if n_seeds > n_components:
+            raise InputError(
+                f"there are {n_seeds} lists of seeds and only {n_components} components"
+            )
+        rows, dimensions = (
+            torch.from_numpy(i) for i in self._seeded_entries(len(start))
+        )
+        towards = start.new_zeros(n_seeds, n_components)
+        towards.index_add_(0, dimensions.to(start.device), start[rows.to(start.device)])
+        unit = torch.eye(n_components).to(start)
+        turn, triangle = torch.linalg.qr(torch.cat([towards.t(), unit], dim=1))
+        signs = triangle.diagonal()[:n_seeds].sign()
+        turn[:, :n_seeds] *= torch.where(signs == 0, 1.0, signs)
+        turned: Tensor = start @ turn
+        return turned
 
     def shrink(self) -> float:
         """Return 1: a word must occur about one token more than expected."""
@@ -131,7 +182,8 @@ class GaussianLoadings(Loadings):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what only the training needs."""
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_ascent"}
+        only_training = ("_ascent", "_rank")
+        return {k: value for k, value in state.items() if k not in only_training}
 
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the prior's variances and the second moment."""
@@ -208,6 +260,39 @@ class _GaussianAscent:
             self.part.second_moment_ = second.cpu().numpy()
         # A twentieth of the way per step; all of it gives the same bound.
         prior = self.part.learn_prior(mean, variance, 0.05)
+        with self._seeds_in(mean, gradient, curvature):
+            self._ascend(mean, variance, gradient, curvature, prior)
+
+    @contextlib.contextmanager
+    def _seeds_in(
+        self, mean: Tensor, gradient: WordGradient, curvature: Tensor
+    ) -> Iterator[None]:
+        """Add the prior of the seeds to gradient and curvature, for one step."""
+        part = self.part
+        if not part.seeds:
+            yield
+            return
+        entries = part._seeded_entries(len(gradient.linear))
+        at = tuple(torch.from_numpy(index).to(mean.device) for index in entries)
+        kept = gradient.linear[at], curvature[at]
+        centre = float(part.prior_precision) ** 0.5
+        # What that many tokens would say.
+        strength = float(part.seed_strength) / float(part.prior_precision)
+        gradient.linear[at] += strength * (centre - mean[at])
+        curvature[at] += strength
+        try:
+            yield
+        finally:
+            gradient.linear[at], curvature[at] = kept
+
+    def _ascend(
+        self,
+        mean: Tensor,
+        variance: Tensor,
+        gradient: WordGradient,
+        curvature: Tensor,
+        prior: Tensor,
+    ) -> None:
         torch.add(curvature, 1 / prior, out=variance).reciprocal_()
         if isinstance(self.optimizer, Adam):
             self.optimizer.ascend(mean, gradient.slope() - mean / prior)

@@ -42,7 +42,7 @@ def plot_effect(effect: Any, path: str | Path | None = None) -> Figure:
             axes.plot(x, middle, label=name, **style)
         axes.axhline(0, color="black", linewidth=0.8)
         axes.set_xlabel(effect.column)
-        axes.set_ylabel(f"log odds against {effect.reference}")
+        axes.set_ylabel(f"{effect.unit} against {effect.reference}")
         axes.legend(frameon=False)
     else:
         shown = [f"{row.of}, {_short(row.value)}" for row in effect.rows]
@@ -54,7 +54,7 @@ def plot_effect(effect: Any, path: str | Path | None = None) -> Figure:
         axes.errorbar(middle, at, xerr=ends.T, fmt="o", ms=4, color=PALETTE[0])
         axes.axvline(0, color="black", linewidth=0.8)
         axes.set_yticks(at, shown)
-        axes.set_xlabel(f"log odds against {effect.reference}")
+        axes.set_xlabel(f"{effect.unit} against {effect.reference}")
     axes.set_title(f"Effect of {effect.column}, {100 * effect.level:g} % intervals")
     return _written(figure, path)
 

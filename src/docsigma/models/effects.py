@@ -36,7 +36,7 @@ class EffectRow(NamedTuple):
     value : str or float
         The level or the number of the covariate.
     estimate, low, high : float
-        Change of the log odds, and its interval.
+        Change of the log odds or along a direction, and its interval.
     """
 
     of: str
@@ -52,7 +52,7 @@ class Effect:
 
     The change of a word is that of its log odds against all words, the logarithm of the
     factor by which it becomes more frequent than the rest; the change of a group is the
-    mean over its words.
+    mean over its words. Along a direction or towards a topic it is a distance.
 
     Attributes
     ----------
@@ -63,19 +63,22 @@ class Effect:
     level : float
         Probability of each interval, taken alone.
     rows : list of EffectRow
+    unit : str
+        "log odds", or "distance" along directions and towards topics.
     """
 
     column: str
     reference: str
     level: float
     rows: list[EffectRow]
+    unit: str = "log odds"
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __str__(self) -> str:
         head = (
-            f"effect of {self.column} against {self.reference}, "
+            f"effect of {self.column} against {self.reference}, {self.unit}, "
             f"{100 * self.level:g} % intervals"
         )
         wide = max([len(row.of) for row in self.rows] + [2])
@@ -202,7 +205,8 @@ def effect(
         for j, name in enumerate(names)
         for i, value in enumerate(shown)
     ]
-    return Effect(column, against, level, rows)
+    unit = "log odds" if directions is None else "distance"
+    return Effect(column, against, level, rows, unit)
 
 
 def _changes(

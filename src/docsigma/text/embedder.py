@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from inspect import signature
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.base import (
     _fit_context,
     clone,
 )
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from docsigma._base import HasDefaults
@@ -31,6 +32,8 @@ from docsigma.models import BayesianSMM, load_model
 from docsigma.models.components import known_words
 from docsigma.models.effects import Effect, design_of, effect
 from docsigma.text.familiarity import familiarity_of
+from docsigma.text.seeds import hold_seeds
+from docsigma.text.topics import TopicOverTime
 
 if TYPE_CHECKING:
     import os
@@ -55,17 +58,12 @@ SHARED = ("n_components", "output", "device", "random_state", "verbose")
 
 
 class Topic(NamedTuple):
-    """A group of similar documents, as one row of a table.
-
-    With times, `shares` has a row per period: its share of the documents, and an
-    interval.
-    """
+    """A group of similar documents, as one row of a table."""
 
     topic: int
     size: int
     words: list[str]
     documents: list[str]
-    shares: list[dict[str, Any]] | None = None
 
 
 class TextEstimator(BaseEstimator):
@@ -105,6 +103,12 @@ class DocumentEmbedder(
     lowercase, token_pattern, strip_accents, analyzer
         As in scikit-learn's ``CountVectorizer``: ``analyzer="char_wb"`` counts
         sequences of characters within words.
+    seeds : dict of lists of words, default=None
+        Words that belong together, by a name for each list, such as
+        ``{"billing": ["invoice", "refund"]}``: the first dimensions of the embedding
+        start from them, in that order, and a prior holds these words there.
+    seed_strength : float, default=100.0
+        How firmly: as if each word had been seen this many times on its dimension.
     model : estimator, default=None
         The model to fit; None means a :class:`~docsigma.BayesianSMM`.
     output : {"mean", "mean_variance"}, default=None
@@ -133,6 +137,7 @@ class DocumentEmbedder(
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "model": [BaseEstimator, None],
         "output": [StrOptions({"mean", "mean_variance"}), None],
+        "seed_strength": [Interval(Real, 0, None, closed="neither")],
     }
 
     _defaults: ClassVar[dict[str, type[BaseEstimator]]] = {"model": BayesianSMM}
@@ -153,6 +158,8 @@ class DocumentEmbedder(
         token_pattern: str = TOKEN_PATTERN,
         strip_accents: str | None = None,
         analyzer: str = "word",
+        seeds: Mapping[str, Sequence[str]] | None = None,
+        seed_strength: float = 100.0,
         model: BaseEstimator | None = None,
         output: str | None = None,
         device: str | None = None,
@@ -170,6 +177,8 @@ class DocumentEmbedder(
         self.token_pattern = token_pattern
         self.strip_accents = strip_accents
         self.analyzer = analyzer
+        self.seeds = seeds
+        self.seed_strength = seed_strength
         self.model = model
         self.output = output
         self.device = device
@@ -257,6 +266,8 @@ class DocumentEmbedder(
                 model.set_params(prior="covariates")
         elif formula is not None:
             raise InputError("`formula` needs a table of `covariates`")
+        if self.seeds:
+            hold_seeds(model, vocabulary, self.seeds, float(self.seed_strength))
         self.model_ = model.fit(counts, **options)
         if vocabulary is not None:
             model.set_vocabulary(vocabulary)
@@ -290,6 +301,9 @@ class DocumentEmbedder(
     def _saved_parameters(self) -> dict[str, Any]:
         """Return, for JSON, the parameters that neither words nor model know."""
         values = {name: getattr(self, name) for name in LIMITS + SHARED}
+        if self.seeds:
+            values["seeds"] = {k: list(words) for k, words in self.seeds.items()}
+            values["seed_strength"] = float(self.seed_strength)
         for name, value in values.items():
             if isinstance(value, np.generic):
                 values[name] = value.item()
@@ -418,8 +432,8 @@ class DocumentEmbedder(
             Words or named groups of words: the change of their log odds against all
             words.
         topics : Groups, default=None
-            Result of :meth:`groups`: the change of each group's log odds against all
-            groups, at equal numbers of words.
+            Result of :meth:`groups`: how far documents move towards each group; 1 is
+            the way from the mean of all groups to its centre.
         directions : dict of arrays (n_components,), default=None
             Directions of the embedding, for example a document's mean: the change along
             each. Without any of these three, the words that change most are shown.
@@ -464,7 +478,7 @@ class DocumentEmbedder(
         *,
         times: Sequence[Any] | None = None,
         units: Sequence[Any] | None = None,
-    ) -> list[Topic]:
+    ) -> list[Topic] | list[TopicOverTime]:
         """Group the documents and describe the groups, largest first.
 
         A topic is a group's number, its size, the words that are likelier in it, and
@@ -476,19 +490,22 @@ class DocumentEmbedder(
         :func:`~docsigma.groups.over_time.shares_over_time` on :meth:`groups`.
         """
         texts = as_texts(X)
-        groups, rows = self.groups(texts, n_topics, n_words), None
-        if times is not None:
-            found = shares_over_time(groups, groups.posterior, times, units)
-            rows = found.to_dicts()
-        return [
+        groups = self.groups(texts, n_topics, n_words)
+        plain = [
             Topic(
                 group.number,
                 group.size,
                 group.words,
                 [texts[row] for row in group.nearest],
-                None if rows is None else [r for r in rows if r["topic"] == group.name],
             )
             for group in groups.found
+        ]
+        if times is None:
+            return plain
+        rows = shares_over_time(groups, groups.posterior, times, units).to_dicts()
+        return [
+            TopicOverTime(*topic, [row for row in rows if row["topic"] == group.name])
+            for topic, group in zip(plain, groups.found, strict=True)
         ]
 
     def groups(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -133,6 +134,7 @@ class MinibatchTrainer(Trainer):
         self.table = WordTable(
             n_features, n_components, parts.loadings, like, learn_bias
         )
+        parts.loadings.use_rank(np.argsort(counts.order))
         self.totals = torch.from_numpy(counts.totals).to(like)
         self._scratch = scratch
         self.views = views
@@ -298,6 +300,7 @@ class MinibatchTrainer(Trainer):
         k, block = self.table.n_components, self.settings.block
         sample = self.counts.batch(self._sample(), n_words)
         start = semantic_start(sample, k, self.seed, self._like, self.settings.spare)
+        start = replace(start, directions=self.parts.loadings.seeded(start.directions))
         for begin in range(0, n, block):
             rows = self.dealt.rows[begin : begin + block]
             counts = self.counts.batch(rows, n_words)

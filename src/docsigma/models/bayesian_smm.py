@@ -273,12 +273,12 @@ class BayesianSMM(SubspaceModel, GaussianModel):
         self
         """
         first = not hasattr(self, "components_")
+        if isinstance(self._parts().prior, CovariatePrior):
+            raise InputError(
+                "`partial_fit` learns no prior, so it takes no covariates: use `fit`, "
+                "or `learn_prior` afterwards"
+            )
         if first:
-            if isinstance(self._parts().prior, CovariatePrior):
-                raise InputError(
-                    "`partial_fit` learns no prior, so it takes no covariates: use "
-                    "`fit`, or `learn_prior` afterwards"
-                )
             counts, self.seed_ = self._begin(X)
             self.history_: list[dict[str, Any]] = []
             self.n_iter_, self.converged_, self.vocabulary_ = 0, False, None

@@ -1,8 +1,9 @@
 """Draw every figure of the README and the pages again, from what is in the repository.
 
 Those of measurements are drawn from their files in `results/` and
-`benchmarks/results/`: nothing is measured again. Those of the demo train its model,
-which takes a minute or two. `docs/images/architecture.svg` is drawn by hand, and the
+`benchmarks/results/`: nothing is measured again. Those of the demo, and of the State of
+the Union where $DOCSIGMA_DATA has it, train a model, which takes a minute or two.
+`docs/images/architecture.svg` is drawn by hand, and the
 notebooks draw their own when the site is built.
 
     python benchmarks/figures.py
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -30,6 +32,9 @@ ROOT = Path(__file__).parents[1]
 DEMO = ("uncertainty.png", "map.png")
 # The demo's page as it looks in a browser.
 PAGE = "explore.png"
+# What moves topics in the State of the Union.
+SPEECHES = ("effects-year.png", "topics-over-time.png")
+PROGRAM = "from docsigma.cli.__main__ import main; main()"
 
 
 def draw_cuts(results: Path, images: Path) -> list[Path]:
@@ -99,6 +104,32 @@ def photograph(page: Path, image: Path) -> None:
         browser.close()
 
 
+def draw_speeches(images: Path, folder: Path) -> list[Path]:
+    """Draw effects of the year and topics over time, as the page says."""
+    data = os.environ.get("DOCSIGMA_DATA")
+    if data is None:
+        print(f"no DOCSIGMA_DATA: {', '.join(SPEECHES)} stay as they are")
+        return []
+    docs = Path(data) / "state-of-the-union" / "passages.jsonl.xz"
+    model, (effects, topics) = folder / "model", (images / name for name in SPEECHES)
+    formula = ("--covariates", "party + spline(year)", "--components", "50")
+    words = ("--words", "gold,soviet,jobs,slavery")
+    for command in (
+        ("fit", docs, *formula, "--stop-words", "english", "--out", model),
+        ("effects", model, "--column", "year", *words, "--plot", effects, "--force"),
+        (
+            *("topics", model, docs, "--clusters", "6", "--time-column", "year"),
+            *("--plot", topics, "--force"),
+        ),
+    ):
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM, *map(str, command)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+    return [effects, topics]
+
+
 def experiments(results: Path) -> dict[str, int]:
     """Return the experiments whose rows are there, and of how many seeds."""
     found = {}
@@ -118,15 +149,16 @@ def main() -> None:
     print(*draw_cuts(measured, images), draw_labels(measured, images), sep="\n")
     plots = [sys.executable, ROOT / "benchmarks" / "plots.py", "--results", measured]
     subprocess.run([*plots, "--out", images], check=True)
-    program = "from docsigma.cli.__main__ import main; main()"
     for name, n_seeds in experiments(results).items():
-        command = [sys.executable, "-c", program, "reproduce", name, "--no-compute"]
+        command = [sys.executable, "-c", PROGRAM, "reproduce", name, "--no-compute"]
         options = ["--seeds", str(n_seeds), "--out", results]
         subprocess.run([*command, *options], check=True, stdout=subprocess.DEVNULL)
         print(results / f"{name}.png")
     if chosen.no_demo:
         return
     with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "speeches").mkdir()
+        print(*draw_speeches(images, Path(folder) / "speeches"), sep="\n")
         run_demo(Path(folder), log=print)
         for name in DEMO:
             shutil.copy(Path(folder) / name, images / name)

@@ -211,7 +211,7 @@ def test_every_picture_of_the_pages_is_drawn_by_one_command(tmp_path: Path) -> N
     assert all(file.stat().st_size > 10_000 for file in drawn)
     names = {file.name for file in drawn} | set(figures.DEMO) | {figures.PAGE}
     names |= {f"speed-{name}.png" for name in ("peers", "growth")}
-    names.add("words.png")
+    names |= {"words.png", *figures.SPEECHES}
     images = (ROOT / "docs" / "images").glob("*.png")
     assert names == {file.name for file in images}
     found = figures.experiments(ROOT / "results")

@@ -276,7 +276,7 @@ def test_the_words_gradient_is_autograds(n_words, monkeypatch):
     stages = [Stage(n_words, 3, rates), Stage(200, 3, rates)]
     training = trainer(counts, Polya(60.0), stages, batch_size=50)
     training.run(6, 0.0, lambda now: now.epoch == 2)
-    columns, bias = (tensor.requires_grad_() for tensor in training._sorted_words())
+    columns, bias = (tensor.requires_grad_() for tensor in training.words_now())
     (rows,) = training.dealt.parts
     q = training.q[torch.from_numpy(rows)]
     source = generator(0, Stream.NOISE, training.epoch, 0)

@@ -278,12 +278,12 @@ class BayesianSMM(SubspaceModel, GaussianModel):
                 f"`partial_fit` learns one view, and the model has {len(self.views_)}: "
                 "use `fit`"
             )
+        if isinstance(self._parts().prior, CovariatePrior):
+            raise InputError(
+                "`partial_fit` learns no prior, so it takes no covariates: use `fit`, "
+                "or `learn_prior` afterwards"
+            )
         if first:
-            if isinstance(self._parts().prior, CovariatePrior):
-                raise InputError(
-                    "`partial_fit` learns no prior, so it takes no covariates: use "
-                    "`fit`, or `learn_prior` afterwards"
-                )
             counts, self.seed_ = self._begin(X)
             self.history_: list[dict[str, Any]] = []
             self.n_iter_, self.converged_, self.vocabulary_ = 0, False, None

@@ -86,6 +86,7 @@ def _training(model: CountModel) -> str:
         "tokens": trained.get("n_tokens"),
         "languages": ", ".join(getattr(model, "views_", None) or ()) or None,
         "words in the vocabulary": int(model.n_features_in_),
+        "covariates": _covariates(trained),
         "passes": f"{model.n_iter_} ({ended})",
         "bound": _number(last.get("bound")),
         "KL to the prior per document (nats)": _number(last.get("kl")),
@@ -93,6 +94,15 @@ def _training(model: CountModel) -> str:
         "seconds": _number(last.get("seconds")),
     }
     return _table({name: value for name, value in rows.items() if value is not None})
+
+
+def _covariates(trained: Mapping[str, Any]) -> str | None:
+    """Return the covariates of a training: their formula, or all columns."""
+    design = trained.get("design")
+    if design is None:
+        return None
+    columns = dict.fromkeys(factor["column"] for factor in design["factors"])
+    return design["formula"] or " + ".join(columns)
 
 
 def _words(model: CountModel) -> str:

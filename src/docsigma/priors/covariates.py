@@ -48,7 +48,8 @@ class CovariatePrior(Prior):
     In mean field, where only :math:`E[w_d]` counts, the documents' variances never
     enter, and intervals are too narrow. The information of documents differs in size
     more than in shape: :math:`P_d = s_d G` with one G for all. In the axes of G the
-    posterior of A is one Gaussian per dimension.
+    posterior of A is one Gaussian per dimension. The bound of a training's history is
+    that given A, without its prior.
 
     Parameters
     ----------

@@ -40,6 +40,14 @@ def test_shares_and_intervals_are_those_of_a_binomial():
     np.testing.assert_allclose([found.low[0, 0], found.high[0, 0]], ends)
 
 
+def test_a_share_is_in_its_interval_even_next_to_nothing():
+    proba = np.repeat([[1 - 1e-6, 1e-6]], 50, axis=0)
+    found = shares_over_time(Known(proba), range(50), [2000] * 50)
+    assert (found.low <= found.shares).all()
+    assert (found.shares <= found.high).all()
+    assert found.high[0, 1] > 0.01
+
+
 def test_intervals_of_units_cover_where_independent_ones_do_not():
     """Units of ten documents that agree: 200 corpora of 30 units.
 

@@ -104,3 +104,9 @@ def test_seeds_are_saved_and_resumed(texts, tmp_path):
 def test_bad_seeds_get_one_sentence(texts, options, sentence):
     with pytest.raises(InputError, match=sentence):
         DocumentEmbedder(2, **options).fit(texts)
+
+
+def test_seeds_without_names_are_refused():
+    embedder = DocumentEmbedder(2, seeds=[["rain"], ["bread"]], random_state=0)
+    with pytest.raises(InputError, match="must map a name to each list.*got list"):
+        embedder.fit(["sun and rain", "bread and salt"] * 10)

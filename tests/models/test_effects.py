@@ -145,6 +145,9 @@ def test_effects_survive_saving(fitted, tmp_path):
         ({"column": "year", "words": "rocket"}, "must be a list of words, got the str"),
         ({"column": "writer", "reference": "Eve"}, "no level 'Eve': it has Ann, Bob"),
         ({"column": "year", "values": ["soon"]}, "must have numbers or dates"),
+        ({"column": "year", "values": 1990}, "`values` must be a list, got 1990"),
+        ({"column": "writer", "values": "Ann"}, "`values` must be a list, got 'Ann'"),
+        ({"column": "year", "topics": ["war"]}, "`groups` returned, got list"),
         ({"column": "year", "level": 90}, "`level` must be between 0 and 1, got 90"),
         ({"column": "year", "directions": {"a": [1.0]}}, "must have 3 numbers"),
         (

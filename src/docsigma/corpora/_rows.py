@@ -204,6 +204,10 @@ def named(columns: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in columns) or "no columns"
 
 
+# Stands for the option that names a column, where callers have different ones.
+ANY_OPTION = "any option"
+
+
 def check_columns(
     where: str, found: Sequence[str], wanted: Wanted, hint: str = ""
 ) -> None:
@@ -212,7 +216,7 @@ def check_columns(
         if not parameter or column in found:
             continue
         alike = [name for name in found if name.strip().lower() == column.lower()]
-        if not hint:
+        if not hint and parameter != ANY_OPTION:
             right = f"`{alike[0]}`" if alike else "the one you mean"
             hint = f": set `{parameter}` to {right}"
         raise InputError(f"{where}: no column `{column}`, found {named(found)}{hint}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from docsigma.corpora._rows import (
+    ANY_OPTION,
     check_columns,
     folder_rows,
     json_rows,
@@ -303,8 +304,7 @@ def read_columns(
             f"and {file} is none"
         )
     existing_file(file)
-    # Names of options, for the hint of a message, differ among callers.
-    wanted = dict.fromkeys(names, "the column")
+    wanted = dict.fromkeys(names, ANY_OPTION)
     unit = "row" if suffix == ".parquet" else "line"
     if suffix == ".jsonl":
         rows = json_rows(file, encoding)

@@ -89,7 +89,8 @@ def shares_over_time(
     A document counts for each group with its probability of being of it. The interval
     is that of a binomial share under Jeffreys's prior; where documents of one unit (a
     speech, an author) are more alike than others, with as many independent documents
-    as give the variance between units.
+    as give the variance between units. It is widened to the share itself, where that is
+    next to 0 or to 1.
 
     Parameters
     ----------
@@ -144,8 +145,8 @@ def shares_over_time(
         [group.name for group in groups.found],
         sizes[kept],
         shares,
-        np.asarray(beta.ppf(tail, with_a, with_b)),
-        np.asarray(beta.ppf(1 - tail, with_a, with_b)),
+        np.minimum(shares, beta.ppf(tail, with_a, with_b)),
+        np.maximum(shares, beta.ppf(1 - tail, with_a, with_b)),
         level,
     )
 

@@ -176,6 +176,8 @@ def effect(
     """Return what a covariate changes; see :meth:`DocumentEmbedder.effect`."""
     if not 0 < level < 1:
         raise InputError(f"`level` must be between 0 and 1, got {level}")
+    if values is not None and (isinstance(values, str) or not np.iterable(values)):
+        raise InputError(f"`values` must be a list, got {values!r:.60}")
     design = design_of(model)
     changes, shown, against = _changes(design, column, values, reference)
     half = float(norm.ppf(0.5 + level / 2))

@@ -459,6 +459,11 @@ class DocumentEmbedder(
         if sum(given is not None for given in (words, topics, directions)) > 1:
             raise InputError("pass one of `words`, `topics` and `directions`")
         if topics is not None:
+            if not isinstance(topics, Groups):
+                raise InputError(
+                    "`topics` must be what `groups` returned, got "
+                    f"{type(topics).__name__}"
+                )
             directions = topics.directions()
         options: dict[str, Any] = {"values": values, "reference": reference}
         options |= {"words": words, "directions": directions, "level": level}

@@ -21,6 +21,10 @@ def hold_seeds(
     """Give an unfitted model loadings whose prior holds the seeds."""
     if vocabulary is None:
         raise InputError("`seeds` need the vocabulary of the counts")
+    if not isinstance(seeds, Mapping):
+        raise InputError(
+            f"`seeds` must map a name to each list of words, got {type(seeds).__name__}"
+        )
     usual = getattr(model, "loadings", None) in ("auto", "gaussian")
     if not usual or model.l1 is not None or model.l2 > 0:
         raise InputError(

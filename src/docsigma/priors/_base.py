@@ -29,6 +29,8 @@ class Prior(Part):
 
     # Whether documents have covariates, on which their prior means depend.
     takes_covariates: ClassVar[bool] = False
+    # Names of the learned attributes, without the trailing underscore.
+    learned: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def gaussian(self, n_components: int) -> GaussianPrior:
@@ -46,13 +48,22 @@ class Prior(Part):
         """
         return PriorTensors(self.gaussian(n_components), like)
 
+    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return the learned arrays; none before training."""
+        names = [name for name in self.learned if hasattr(self, f"{name}_")]
+        return {name: getattr(self, f"{name}_") for name in names}
+
+    def set_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Restore what :meth:`arrays` returned."""
+        for name in self.learned:
+            if name in arrays:
+                setattr(self, f"{name}_", np.array(arrays[name]))
+
 
 class LearnedPrior(Prior):
     """A prior that is learned from the documents' posteriors; initially isotropic."""
 
     learns: ClassVar[bool] = True
-    # Names of the learned attributes, without the trailing underscore.
-    learned: ClassVar[tuple[str, ...]]
 
     def __init__(
         self, precision: float = 10.0, pseudo_documents: float = 100.0
@@ -82,17 +93,6 @@ class LearnedPrior(Prior):
     ) -> dict[str, Tensor]:
         """Return :meth:`moments` of the documents' posteriors."""
         return self.moments(q)
-
-    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Return the learned arrays; none before training."""
-        names = [name for name in self.learned if hasattr(self, f"{name}_")]
-        return {name: getattr(self, f"{name}_") for name in names}
-
-    def set_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-        """Restore what :meth:`arrays` returned."""
-        for name in self.learned:
-            if name in arrays:
-                setattr(self, f"{name}_", np.array(arrays[name]))
 
 
 class PriorTensors:

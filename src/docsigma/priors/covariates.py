@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -217,17 +217,6 @@ class CovariatePrior(Prior):
         self.weight_covariance_ = (covariance + covariance.transpose(0, 2, 1)) / 2
         along = np.einsum("kpq,kq->kp", self.weight_covariance_, linear)
         self.weights_ = np.ascontiguousarray((self.axes_ @ along).T)
-
-    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Return the learned arrays."""
-        names = [name for name in self.learned if hasattr(self, f"{name}_")]
-        return {name: getattr(self, f"{name}_") for name in names}
-
-    def set_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-        """Restore what :meth:`arrays` returned."""
-        for name in self.learned:
-            if name in arrays:
-                setattr(self, f"{name}_", np.array(arrays[name]))
 
 
 class GivenCovariates(PriorTensors):

@@ -18,7 +18,7 @@ def hold_seeds(
     seeds: Mapping[str, Sequence[str]],
     strength: float,
 ) -> None:
-    """Give an unfitted model loadings whose prior holds the seeds."""
+    """Set the loadings of an unfitted model to ones whose prior holds the seeds."""
     if vocabulary is None:
         raise InputError("`seeds` need the vocabulary of the counts")
     if not isinstance(seeds, Mapping):
